@@ -10,7 +10,7 @@ package struct Diagnosis {
   package init(_ facts: Facts, option: String? = nil, version: String) {
     let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
     var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
-    found += SharedFindings(services).all + facts.openWays.map(\.finding)
+    found += SharedFindings(services: services).all + facts.openWays.map(\.finding)
     let lost = Set(facts.lost.map(\.service))
     // It is told why, instead.
     found.removeAll { $0.id == "service-unasked" && lost.isSuperset(of: $0.services) }
@@ -33,10 +33,11 @@ package struct Diagnosis {
         "store-other", .store, "lines name another store, which was not checked: \(path)",
         fixes: [.command("sallyport doctor --store \(shellQuoted(path))")])
     }
-    found += StoreFindings(facts.store, option: option).all
-    found += NoteFindings(facts.store, option: option).all
-    found += ClockFindings(facts.clock, facts.packages).all
-    found += ModuleFindings(facts.modules, version: version, facts.packages).all
+    found += StoreFindings(store: facts.store, option: option).all
+    found += NoteFindings(store: facts.store, option: option).all
+    found += ClockFindings(clock: facts.clock, packages: facts.packages).all
+    found +=
+      ModuleFindings(modules: facts.modules, version: version, packages: facts.packages).all
     found += DaemonFindings(facts.daemon, services).all
     findings = found
   }
@@ -45,16 +46,16 @@ package struct Diagnosis {
     let enrolled = facts.store.enrolled
     // A stack that sshd does not run does not matter.
     if service.name == "sshd", let ssh = facts.ssh, ssh.settings.value?.usesPAM == false {
-      return SSHFindings(ssh, service.lines, enrolled: enrolled).all
+      return SSHFindings(ssh: ssh, lines: service.lines, enrolled: enrolled).all
     }
     var found = StackFindings(service, ssh: facts.ssh?.settings.value).all
     let isRun = !KnownServices.withoutAuth.contains(service.name)
     if service.lines.lines.isEmpty || !isRun { return found }
     if service.name == "sshd", let ssh = facts.ssh {
-      found += SSHFindings(ssh, service.lines, enrolled: enrolled).all
+      found += SSHFindings(ssh: ssh, lines: service.lines, enrolled: enrolled).all
     }
     if let sudoers = facts.sudoers, sudoers.runs(service.name) {
-      found += SudoFindings(sudoers, service.lines, enrolled: enrolled).all
+      found += SudoFindings(sudoers: sudoers, lines: service.lines, enrolled: enrolled).all
     }
     return found + PolicyFindings(service).people
   }
@@ -97,32 +98,18 @@ package struct Diagnosis {
   }
 
   /// Who cannot log in, each once.
-  package var lockedOut: [String] {
-    unique(
-      findings.compactMap { found in
-        switch found.effect {
-        case .locksOut(let who): who
-        case .letsIn, nil: nil
-        }
-      })
-  }
+  package var lockedOut: [String] { who(.locksOut) }
 
   /// Who gets in without a code, each once.
-  package var letIn: [String] {
-    unique(
-      findings.compactMap { found in
-        switch found.effect {
-        case .letsIn(let who): who
-        case .locksOut, nil: nil
-        }
-      })
+  package var letIn: [String] { who(.letsIn) }
+
+  private func who(_ kind: Effect.Kind) -> [String] {
+    findings.compactMap(\.effect).filter { $0.kind == kind }.reduce(into: []) { list, effect in
+      if !list.contains(effect.who) { list.append(effect.who) }
+    }
   }
 
   package func count(_ severity: Severity) -> Int { findings.count { $0.severity == severity } }
-
-  private func unique(_ names: [String]) -> [String] {
-    names.reduce(into: []) { list, name in if !list.contains(name) { list.append(name) } }
-  }
 }
 
 extension Finding {
@@ -137,11 +124,7 @@ extension Finding {
   fileprivate var withAllNames: Finding {
     if alsoIn.isEmpty { return self }
     var found = self
-    switch effect {
-    case nil: break
-    case .locksOut(let who): found.effect = .locksOut(naming(who))
-    case .letsIn(let who): found.effect = .letsIn(naming(who))
-    }
+    found.effect = effect.map { Effect(kind: $0.kind, who: naming($0.who)) }
     return found
   }
 
@@ -155,23 +138,20 @@ extension Finding {
 
 /// Findings about our lines in a file that many services share. Pure.
 struct SharedFindings {
-  private let services: [ServiceFacts]
+  let services: [ServiceFacts]
   /// Services with nobody to answer a prompt, or whose programs are not root, or not everywhere.
   private static let awkward = DaemonFindings.userPrograms.union(["cups", "vlock", "xscreensaver"])
-
-  init(_ services: [ServiceFacts]) { self.services = services }
 
   var all: [Finding] {
     let shared = services.filter { service in
       service.lines.of(.auth).contains { $0.location.file != service.file }
     }
     let names = shared.map(\.name).filter(SharedFindings.awkward.contains)
-    guard let line = shared.first?.lines.of(.auth).first, let first = names.first else { return [] }
-    let more = names.count > 1 ? " and \(names.count - 1) more" : ""
+    guard let line = shared.first?.lines.of(.auth).first, !names.isEmpty else { return [] }
     return [
       .warning(
         "stack-shared", .machine,
-        "this line also asks in \(first)\(more), where nobody can answer or only sallyportd "
+        "this line also asks in \(listed(names, 1)), where nobody can answer or only sallyportd "
           + "can check the code: give each service a line of its own", location: line.location,
         fixes: [.advice("pam_sallyport(8), STACKS")])
     ]

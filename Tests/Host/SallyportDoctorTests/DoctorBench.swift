@@ -98,12 +98,12 @@ enum Healthy {
 extension Diagnosis {
   /// `id severity` of everything that is not as it should be.
   var wrong: [String] {
-    findings.filter { $0.severity != .ok }.map { "\($0.id) \($0.severity.rawValue)" }
+    findings.filter { $0.severity != .ok }.map { "\($0.id) \($0.severity)" }
   }
 }
 
 extension [Finding] {
   var wrong: [String] {
-    filter { $0.severity != .ok }.map { "\($0.id) \($0.severity.rawValue)" }
+    filter { $0.severity != .ok }.map { "\($0.id) \($0.severity)" }
   }
 }

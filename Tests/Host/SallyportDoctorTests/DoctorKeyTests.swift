@@ -93,7 +93,9 @@ struct KeyCase: CustomTestStringConvertible {
 
   /// Of what has to do with keys.
   private func found(_ facts: SSHFacts, _ lines: ModuleLines = Healthy.lines()) -> [Finding] {
-    SSHFindings(facts, lines, enrolled: ["alice", "bob"]).all.filter { $0.id == "ssh-keys" }
+    SSHFindings(ssh: facts, lines: lines, enrolled: ["alice", "bob"]).all.filter {
+      $0.id == "ssh-keys"
+    }
   }
 
   @Test(arguments: KeyCase.all) func `A key is where sshd looks for it`(item: KeyCase) throws {
@@ -145,7 +147,7 @@ struct KeyCase: CustomTestStringConvertible {
     }
     var lines = Healthy.lines([], account: account)
     lines.needsPassword = needed
-    return SSHFindings(facts, lines, enrolled: ["alice", "bob"]).all
+    return SSHFindings(ssh: facts, lines: lines, enrolled: ["alice", "bob"]).all
       .filter { $0.id == "ssh-passwords" }
   }
 

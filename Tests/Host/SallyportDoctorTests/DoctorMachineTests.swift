@@ -210,7 +210,7 @@ import Testing
     }
     let ids = ["module-version", "module-loading", "clock-synchronised"]
     let fixes = ids.compactMap { id in diagnosis.findings.first { $0.id == id }?.fixes.first }
-    let commands = fixes.compactMap { if case .command(let text) = $0 { text } else { nil } }
+    let commands = fixes.filter { $0.kind == .command }.map(\.text)
     #expect(commands == wanted)
   }
 

@@ -112,7 +112,7 @@ struct SSHCase: CustomTestStringConvertible {
 @Suite struct `Doctor on sshd` {
   @Test(arguments: SSHCase.all) func `Each setting has its finding`(item: SSHCase) {
     let found = SSHFindings(
-      Healthy.ssh(item.settings), Healthy.lines(item.words, account: item.account),
+      ssh: Healthy.ssh(item.settings), lines: Healthy.lines(item.words, account: item.account),
       enrolled: ["root", "alice"]
     ).all
     #expect(found.wrong == item.wrong)
@@ -126,8 +126,10 @@ struct SSHCase: CustomTestStringConvertible {
 
   @Test func `An sshd that refuses its configuration is a lock-out with its line`() {
     let complaint = "/etc/ssh/sshd_config: line 12: Bad configuration option: UsePam2"
-    let found = SSHFindings(SSHFacts(settings: .unseen(complaint)), Healthy.lines(), enrolled: [])
-      .all
+    let found = SSHFindings(
+      ssh: SSHFacts(settings: .unseen(complaint)), lines: Healthy.lines(), enrolled: []
+    )
+    .all
     #expect(found.wrong == ["ssh-config error"])
     #expect(found[0].location == FileLocation(file: "/etc/ssh/sshd_config", line: 12))
   }
@@ -135,10 +137,13 @@ struct SSHCase: CustomTestStringConvertible {
   // decisive
   @Test func `What sshd does not say is never taken for good`() {
     let hint = "Missing privilege separation directory: /run/sshd"
-    let found = SSHFindings(SSHFacts(settings: .unseen(hint)), Healthy.lines(), enrolled: []).all
+    let found = SSHFindings(
+      ssh: SSHFacts(settings: .unseen(hint)), lines: Healthy.lines(), enrolled: []
+    ).all
     #expect(found.wrong == ["ssh-settings unseen"])
     #expect(found[0].fixes == [.command("mkdir -p -m 0755 /run/sshd")])
-    let none = SSHFindings(SSHFacts(settings: .absent), Healthy.lines(), enrolled: []).all
+    let none = SSHFindings(ssh: SSHFacts(settings: .absent), lines: Healthy.lines(), enrolled: [])
+      .all
     #expect(none.wrong == ["ssh-installed unseen"])
   }
 }
@@ -185,7 +190,7 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(files.location(of: "UseDNS")?.text == "/etc/ssh/sshd_config.d/10-a.conf:1")
     #expect(files.location(of: "PasswordAuthentication") == nil)
     answer("sshd -T", "usepam no")
-    let found = SSHFindings(facts(), Healthy.lines([]), enrolled: []).all[0]
+    let found = SSHFindings(ssh: facts(), lines: Healthy.lines([]), enrolled: []).all[0]
     #expect(found.location == FileLocation(file: "/etc/ssh/sshd_config.d/00-sallyport.conf"))
     #expect(found.fixes == [.add("UsePAM yes")])
     // One of the administrator's own stands in for the vendor's.
@@ -232,9 +237,9 @@ struct SSHCase: CustomTestStringConvertible {
     answer("sshd -T", "")
     answer(
       "sshd -T -C addr=127.0.0.1,host=localhost,user=backup", "authenticationmethods publickey")
-    let others = SSHFindings(facts(), Healthy.lines(), enrolled: ["alice"]).all
+    let others = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: ["alice"]).all
     #expect(others.wrong == ["ssh-no-code warning"])
-    let own = SSHFindings(facts(), Healthy.lines(), enrolled: ["backup"]).all
+    let own = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: ["backup"]).all
     #expect(own.wrong == ["ssh-no-code error"])
     let found = own.first { $0.severity == .error }
     #expect(found?.location == FileLocation(file: "/etc/ssh/sshd_config", line: 3))
@@ -252,10 +257,10 @@ struct SSHCase: CustomTestStringConvertible {
         AuthenticationMethods cannot be satisfied by enabled authentication methods
 
         """)
-    let found = SSHFindings(facts(), Healthy.lines(), enrolled: []).all
+    let found = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: []).all
     #expect(found.wrong == ["ssh-settings unseen"])
     answer("sshd -T -o AuthenticationMethods=any", "kbdinteractiveauthentication no")
-    let looked = SSHFindings(facts(), Healthy.lines(), enrolled: []).all
+    let looked = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: []).all
     #expect(looked.wrong == ["ssh-prompts error"])
     #expect(looked[0].location?.line == 1 && looked[0].effect == .locksOut("everybody over ssh"))
   }
@@ -266,7 +271,9 @@ struct SSHCase: CustomTestStringConvertible {
     answer(
       "sshd -T -C addr=192.0.2.0,host=localhost,user=nobody", "authenticationmethods any")
     #expect(
-      SSHFindings(facts(), Healthy.lines(), enrolled: []).all.wrong == ["ssh-no-code error"])
+      SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: []).all.wrong == [
+        "ssh-no-code error"
+      ])
   }
 
   @Test(arguments: SSHMethod.allCases.filter { $0 != .none })

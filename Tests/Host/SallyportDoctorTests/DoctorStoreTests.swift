@@ -223,7 +223,7 @@ import Testing
 
   @Test func `The commands name another store`() {
     let store = StoreFindings(
-      StoreFacts(error: .noStore(path: "/tmp/s")), option: "/tmp/s")
+      store: StoreFacts(error: .noStore(path: "/tmp/s")), option: "/tmp/s")
     #expect(store.all.first?.fixes == [.command("sallyport prepare --store /tmp/s")])
   }
 

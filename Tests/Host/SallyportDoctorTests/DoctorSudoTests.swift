@@ -11,7 +11,7 @@ import Testing
   ) throws -> [Finding] {
     try fake.write("/etc/sudoers", text)
     let lines = Healthy.lines(words, account: account)
-    return SudoFindings(Sudoers(of: fake.machine), lines, enrolled: enrolled).all
+    return SudoFindings(sudoers: Sudoers(of: fake.machine), lines: lines, enrolled: enrolled).all
   }
 
   @Test func `The service that sudo runs is the one that has to ask`() throws {
@@ -151,7 +151,8 @@ import Testing
     try fake.write("/usr/etc/sudoers", "@includedir /etc/sudoers.d\nDefaults !authenticate\n")
     try fake.write("/etc/sudoers.d/alice", "alice ALL=(ALL) NOPASSWD:ALL\n")
     let rules = Sudoers(of: fake.machine)
-    let found = SudoFindings(rules, Healthy.lines(["enroll"]), enrolled: ["alice"]).all
+    let found = SudoFindings(sudoers: rules, lines: Healthy.lines(["enroll"]), enrolled: ["alice"])
+      .all
     #expect(found.map { $0.location?.text } == ["/etc/sudoers.d/alice:1", "/usr/etc/sudoers:2"])
     #expect(
       found[1].fixes == [

@@ -9,10 +9,6 @@ struct Report {
   /// In columns, at least 40; only what is to be copied may be wider.
   let width: Int
 
-  init(_ diagnosis: Diagnosis, hasMarks: Bool, width: Int) {
-    (self.diagnosis, self.hasMarks, self.width) = (diagnosis, hasMarks, width)
-  }
-
   // MARK: text
 
   var text: String {
@@ -71,12 +67,11 @@ struct Report {
 
   /// What the user copies stays on one line, however long.
   private func lines(of fix: Fix) -> [String] {
-    switch fix {
-    case .command(let text): return ["      # \(text)"]
-    case .line(let text): return ["      line: \(text)"]
-    case .add(let text): return ["      add: \(text)"]
-    case .advice(let text):
-      return folded(text, width - 11).enumerated().map { index, line in
+    switch fix.kind {
+    case .command: return ["      # \(fix.text)"]
+    case .line, .add: return ["      \(fix.kind): \(fix.text)"]
+    case .advice:
+      return folded(fix.text, width - 11).enumerated().map { index, line in
         (index == 0 ? "      see: " : "           ") + line
       }
     }
@@ -155,12 +150,6 @@ struct Report {
 
 /// A finding in JSON.
 private struct FindingFacts: Encodable {
-  struct Fix: Encodable {
-    let kind, text: String
-  }
-  struct Effect: Encodable {
-    let kind, who: String
-  }
   let id, area, severity, text: String
   let services: [String]
   @OrNull var file: String?
@@ -170,14 +159,8 @@ private struct FindingFacts: Encodable {
 
   init(_ finding: Finding) {
     (id, area) = (finding.id, finding.area.name)
-    (severity, text) = (finding.severity.rawValue, finding.text)
-    services = finding.services
-    fixes = finding.fixes.map { Fix(kind: $0.kind, text: $0.text) }
+    (severity, text) = ("\(finding.severity)", finding.text)
+    (services, fixes, effect) = (finding.services, finding.fixes, finding.effect)
     (file, line) = (finding.location?.file, finding.location?.line)
-    switch finding.effect {
-    case nil: effect = nil
-    case .locksOut(let who): effect = Effect(kind: "locksOut", who: who)
-    case .letsIn(let who): effect = Effect(kind: "letsIn", who: who)
-    }
   }
 }

@@ -34,7 +34,7 @@ struct DaemonFindings {
     let found =
       [openDirectory].compactMap { $0 } + findings(daemon.root, for: callers)
       + findings(daemon.everybody, for: dependent) + [absent, idle].compactMap { $0 }
-      + (daemon.isSelfService ? sessions : []) + FleetFindings(daemon, start: start).all
+      + (daemon.isSelfService ? sessions : []) + FleetFindings(daemon: daemon, start: start).all
     return found.isEmpty ? [.ok("daemon", area, healthy)] : found
   }
 

@@ -6,12 +6,10 @@ struct FleetFindings {
   static let file = "/etc/security/sallyport-fleet.conf"
   static let key = "/etc/security/sallyport-fleet.key"
 
-  private let daemon: DaemonFacts
-  private let start: Fix
+  let daemon: DaemonFacts
+  /// What starts sallyportd here.
+  let start: Fix
   private let area = Area.daemon
-
-  /// `start`: what starts sallyportd here.
-  init(_ daemon: DaemonFacts, start: Fix) { (self.daemon, self.start) = (daemon, start) }
 
   var all: [Finding] {
     let isMember = daemon.fleetFile.value != nil
@@ -85,12 +83,12 @@ struct FleetFindings {
   }
 
   private func unasked(_ names: [String]) -> Finding? {
-    guard let first = names.first.map({ printable($0.utf8, limit: 64) }) else { return nil }
-    let more = names.count > 1 ? " and \(names.count - 1) more" : ""
+    guard !names.isEmpty else { return nil }
+    let shown = listed(names.map { printable($0.utf8, limit: 64) }, 1)
     return .warning(
       "fleet-unasked", area,
       "enrolled on this machine, where nobody asks it since the policy has verification = "
-        + "fleet: \(first)\(more); refused unless the fleet has them too",
+        + "fleet: \(shown); refused unless the fleet has them too",
       fixes: [
         .command("sallyport fleet push --all"),
         .advice("or sallyport config edit: a rule with verification = local"),

@@ -145,10 +145,6 @@ struct ClockFindings {
   /// The start of 2026, before which this was not written: a clock that shows less is wrong.
   private static let earliest: Int64 = 1_767_225_600
 
-  init(_ clock: ClockFacts, _ packages: PackageTool?) {
-    (self.clock, self.packages) = (clock, packages)
-  }
-
   var all: [Finding] {
     if clock.now.seconds < ClockFindings.earliest {
       let day = CalendarDate(clock.now)?.dayText ?? "\(clock.now.seconds)"

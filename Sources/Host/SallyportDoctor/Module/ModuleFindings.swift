@@ -8,10 +8,6 @@ struct ModuleFindings {
   let packages: PackageTool?
   private let area = Area.module
 
-  init(_ modules: [ModuleFacts], version: String, _ packages: PackageTool?) {
-    (self.modules, self.version, self.packages) = (modules, version, packages)
-  }
-
   var all: [Finding] { modules.flatMap(findings) }
 
   private func findings(of module: ModuleFacts) -> [Finding] {

@@ -112,32 +112,28 @@ package enum Area: Hashable, Comparable {
 }
 
 /// How bad a finding is. The worst one decides the exit status.
-package enum Severity: String, Comparable, CaseIterable {
+package enum Severity: Comparable, CaseIterable {
   case ok
   /// It could not be examined.
   case unseen
   case warning
   /// It locks somebody out, or lets somebody in without a code.
   case error
-
-  package static func < (a: Severity, b: Severity) -> Bool { a.rank < b.rank }
-
-  private var rank: Int {
-    switch self {
-    case .ok: 0
-    case .unseen: 1
-    case .warning: 2
-    case .error: 3
-    }
-  }
 }
 
 /// What an error does to logins.
-package enum Effect: Equatable {
+package struct Effect: Equatable, Encodable {
+  package enum Kind: String, Encodable {
+    case locksOut, letsIn
+  }
+
+  let kind: Kind
+  let who: String
+
   /// Who cannot log in.
-  case locksOut(String)
+  static func locksOut(_ who: String) -> Effect { Effect(kind: .locksOut, who: who) }
   /// Who gets in without a code.
-  case letsIn(String)
+  static func letsIn(_ who: String) -> Effect { Effect(kind: .letsIn, who: who) }
 }
 
 /// A line in a file.
@@ -163,29 +159,20 @@ package func listed(_ names: [String], _ count: Int = 5) -> String {
 }
 
 /// Something that makes a finding go away.
-package enum Fix: Equatable {
+package struct Fix: Equatable, Encodable {
+  package enum Kind: String, Encodable {
+    case command, line, add, advice
+  }
+
+  package let kind: Kind
+  package let text: String
+
   /// A command to run as root.
-  case command(String)
+  static func command(_ text: String) -> Fix { Fix(kind: .command, text: text) }
   /// A line to write in place of the one that the finding is about.
-  case line(String)
+  static func line(_ text: String) -> Fix { Fix(kind: .line, text: text) }
   /// A line to add at the top of the file that the finding is about.
-  case add(String)
+  static func add(_ text: String) -> Fix { Fix(kind: .add, text: text) }
   /// Something that a command cannot do.
-  case advice(String)
-
-  package var text: String {
-    switch self {
-    case .command(let text), .line(let text), .add(let text), .advice(let text): text
-    }
-  }
-
-  /// The kind in the report, as text and in JSON.
-  package var kind: String {
-    switch self {
-    case .command: "command"
-    case .line: "line"
-    case .add: "add"
-    case .advice: "advice"
-    }
-  }
+  static func advice(_ text: String) -> Fix { Fix(kind: .advice, text: text) }
 }

@@ -7,10 +7,6 @@ struct SSHFindings {
   let enrolled: Set<String>
   private let area = Area.service("sshd")
 
-  init(_ ssh: SSHFacts, _ lines: ModuleLines, enrolled: Set<String>) {
-    (self.ssh, self.lines, self.enrolled) = (ssh, lines, enrolled)
-  }
-
   var all: [Finding] {
     switch ssh.settings {
     case .absent: [.unseen("ssh-installed", area, "there is no sshd on this machine")]
@@ -99,16 +95,11 @@ struct SSHFindings {
     let isNamed = !users.isEmpty && users.allSatisfy { !$0.contains("*") && !$0.contains("?") }
     let isOnPurpose = isNamed && !users.contains(where: enrolled.contains)
     let who = isNamed ? users.joined(separator: ", ") : "users who match \(block.text)"
-    var effect = found.effect
-    switch found.effect {
-    case .locksOut: effect = .locksOut("\(who) over ssh")
-    case .letsIn: effect = .letsIn("\(who) over ssh")
-    case nil: break
-    }
     return Finding(
       found.id, area, "Match \(block.text): \(found.text)",
       severity: isOnPurpose ? .warning : found.severity, location: found.location ?? block.location,
-      fixes: found.fixes, effect: effect)
+      fixes: found.fixes,
+      effect: found.effect.map { Effect(kind: $0.kind, who: "\(who) over ssh") })
   }
 
   /// Parses `/etc/ssh/sshd_config: line 12: …`.

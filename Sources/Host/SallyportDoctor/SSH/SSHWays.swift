@@ -171,10 +171,8 @@ extension Finding {
     var found = self
     if isWhole { found.location = FileLocation(file: file) }
     found.fixes = fixes.map { fix in
-      switch fix {
-      case .line(let text): isWhole ? .add(text) : .advice("\(text), inside this block")
-      case .command, .add, .advice: fix
-      }
+      guard fix.kind == .line else { return fix }
+      return isWhole ? .add(fix.text) : .advice("\(fix.text), inside this block")
     }
     return found
   }

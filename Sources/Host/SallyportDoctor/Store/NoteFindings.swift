@@ -4,11 +4,9 @@ import SallyportSystem
 
 /// Problems of the notes of users. Pure.
 struct NoteFindings {
-  private let store: StoreFacts
+  let store: StoreFacts
   /// The `--store` for the commands that fix a finding.
-  private let option: String?
-
-  init(_ store: StoreFacts, option: String?) { (self.store, self.option) = (store, option) }
+  let option: String?
 
   var all: [Finding] {
     if let error = store.notesError {

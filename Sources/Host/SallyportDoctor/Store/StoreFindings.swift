@@ -10,8 +10,6 @@ struct StoreFindings {
   let option: String?
   private let area = Area.store
 
-  init(_ store: StoreFacts, option: String?) { (self.store, self.option) = (store, option) }
-
   var all: [Finding] {
     if store.isClosed {
       let fix = Fix.command("sudo sallyport doctor")
@@ -109,13 +107,13 @@ struct StoreFindings {
   }
 
   private var leftovers: [Finding] {
-    guard let first = store.leftovers.first else {
+    if store.leftovers.isEmpty {
       return [.ok("store-leftovers", area, "nothing is left over from a crash")]
     }
-    let more = store.leftovers.count > 1 ? " and \(store.leftovers.count - 1) more" : ""
     return [
       .warning(
-        "store-leftovers", area, "\(first)\(more) is left over from a crash and can hold a secret",
+        "store-leftovers", area, 
+        "\(listed(store.leftovers, 1)) is left over from a crash and can hold a secret",
         fixes: [sallyport("prepare")])
     ]
   }

@@ -8,10 +8,6 @@ struct SudoFindings {
   let enrolled: Set<String>
   private let area = Area.service("sudo")
 
-  init(_ sudoers: Sudoers, _ lines: ModuleLines, enrolled: Set<String>) {
-    (self.sudoers, self.lines, self.enrolled) = (sudoers, lines, enrolled)
-  }
-
   var all: [Finding] {
     let unread = sudoers.unread.map {
       Finding.unseen("sudo-files", area, $0, fixes: [.command("sudo sallyport doctor")])

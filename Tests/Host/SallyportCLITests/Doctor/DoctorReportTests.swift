@@ -7,7 +7,8 @@ import Testing
 
 @Suite struct `Doctor's report` {
   private func report(_ diagnosis: Diagnosis, marks: Bool = false, width: Int = 80) -> [String] {
-    Report(diagnosis, hasMarks: marks, width: width).text.split(separator: "\n").map(String.init)
+    Report(diagnosis: diagnosis, hasMarks: marks, width: width).text.split(separator: "\n").map(
+      String.init)
   }
 
   @Test func `The last lines answer both questions, whatever was found`() {
@@ -120,7 +121,7 @@ import Testing
     }
     #expect(clock(false).status == 0)
     #expect(advice(clock(false)).map(\.fixes.count) == [1])
-    let text = Report(clock(false), hasMarks: false, width: 80).text
+    let text = Report(diagnosis: clock(false), hasMarks: false, width: 80).text
     #expect(text.contains("a server that does not sign it") && text.contains("see: chrony.conf"))
     #expect(advice(clock(true)).isEmpty && advice(clock(nil)).isEmpty)
   }

@@ -63,7 +63,7 @@ import Testing
         return service
       }
     }
-    let text = Report(bob, hasMarks: false, width: 100).text
+    let text = Report(diagnosis: bob, hasMarks: false, width: 100).text
     #expect(
       text.contains("not enrolled and therefore refused: bob (also in sudo, su)\n"), "\(text)")
     #expect(bob.lockedOut == ["bob from login, sudo, su"])
@@ -84,7 +84,9 @@ import Testing
     let found = diagnosis.findings.filter { $0.id == "note-enrolled" }
     #expect(found.map(\.text) == ["alice is exempt, but enrolled, and is asked for a code"])
     #expect(found.first?.severity == .ok)
-    #expect(Report(diagnosis, hasMarks: false, width: 80).text.contains("alice is exempt, but"))
+    #expect(
+      Report(diagnosis: diagnosis, hasMarks: false, width: 80).text.contains("alice is exempt, but")
+    )
   }
 
   @Test func `Tries are counted by the policy's budget, as status does`() throws {

@@ -3,7 +3,7 @@ package import SallyportCore
 package import SallyportSystem
 
 /// Everything that doctor has examined. The findings follow from it.
-package struct Facts: Equatable {
+package struct Facts {
   var now: UnixTime
   /// The services that were examined.
   var services: [ServiceFacts] = []

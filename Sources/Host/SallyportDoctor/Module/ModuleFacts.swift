@@ -3,7 +3,7 @@ import Glibc
 import SallyportSupport
 
 /// A module file that a stack names.
-struct ModuleFacts: Equatable {
+struct ModuleFacts {
   /// The path from which libpam would load it.
   let path: String
   /// The first line that names it.
@@ -18,12 +18,6 @@ struct ModuleFacts: Equatable {
   var refusal: String?
   /// The version of the package or of the file; nil if unknown.
   var version: String?
-
-  static func == (a: ModuleFacts, b: ModuleFacts) -> Bool {
-    a.path == b.path && a.location == b.location && a.file == b.file && a.refusal == b.refusal
-      && a.openDirectories == b.openDirectories && a.machines == b.machines
-      && a.version == b.version
-  }
 
   static let name = "pam_sallyport.so"
 

@@ -8,7 +8,7 @@ import SallyportSupport
 import SallyportSystem
 
 /// A store and its file system.
-struct StoreFacts: Equatable {
+struct StoreFacts {
   var path = Store.usualRoot
   /// Why the directories of users could not be listed.
   var error: StoreTrouble?
@@ -49,7 +49,7 @@ enum WriteTest: Equatable {
 }
 
 /// One enrollment.
-struct UserFacts: Equatable {
+struct UserFacts {
   /// The name of its directory.
   let directory: String
   /// The login name; nil if unknown.
@@ -70,13 +70,6 @@ struct UserFacts: Equatable {
   var state = FileFacts()
   /// On btrfs: whether the state is written in place.
   var isInPlace: Bool?
-
-  static func == (a: UserFacts, b: UserFacts) -> Bool {
-    a.directory == b.directory && a.name == b.name && a.error == b.error && a.waits == b.waits
-      && a.aheadUntil == b.aheadUntil && a.lastUse == b.lastUse && a.state == b.state
-      && a.isInPlace == b.isInPlace && a.isForNobody == b.isForNobody
-      && a.usesCounters == b.usesCounters && a.factors == b.factors
-  }
 }
 
 extension StoreFacts {

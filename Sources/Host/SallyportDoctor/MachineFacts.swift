@@ -101,7 +101,7 @@ extension Facts {
     let directory = ModuleFacts.directory(of: machine)
     var modules: [ModuleFacts] = []
     for line in services.flatMap(\.lines.lines) {
-      let path = ModuleFacts.path(line.path, in: directory)
+      let path = ModuleFacts.path(line.module, in: directory)
       if !modules.contains(where: { $0.path == path }) {
         modules.append(ModuleFacts(of: machine, path, at: line.location, packages))
       }

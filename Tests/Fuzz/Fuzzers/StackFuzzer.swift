@@ -39,12 +39,12 @@ private func parsed(_ files: [[UInt8]]) -> ServiceStack {
     })
 }
 
-private func isPlaced(_ location: StackLocation, in files: [[UInt8]]) -> Bool {
+private func isPlaced(_ location: FileLocation, in files: [[UInt8]]) -> Bool {
   let names = ["service", "one", "two"].map { "/etc/pam.d/" + $0 }
   guard let index = names.firstIndex(of: location.file), files.indices.contains(index) else {
     return false
   }
-  return (1...files[index].count { $0 == UInt8(ascii: "\n") } + 1).contains(location.line)
+  return (1...files[index].count { $0 == UInt8(ascii: "\n") } + 1).contains(location.line ?? 0)
 }
 
 extension [UInt8] {

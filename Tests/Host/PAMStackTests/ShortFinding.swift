@@ -3,7 +3,7 @@
 extension StackFinding {
   /// `name line`, of lines of /etc/pam.d/x without the file.
   var short: String {
-    func at(_ location: StackLocation) -> String {
+    func at(_ location: FileLocation) -> String {
       location.text.replacing("/etc/pam.d/x:", with: "").replacing("/etc/pam.d/", with: "")
     }
     switch self {

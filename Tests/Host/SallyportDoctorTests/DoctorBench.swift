@@ -57,14 +57,14 @@ enum Healthy {
   }
 
   static func lines(_ words: [String], account: [String] = []) -> ModuleLines {
-    ModuleLines(lines: [
-      .init(
-        phase: .auth, path: "pam_sallyport.so", words: words,
-        location: FileLocation(file: "/etc/pam.d/sshd", line: 4)),
-      .init(
-        phase: .account, path: "pam_sallyport.so", words: account,
-        location: FileLocation(file: "/etc/pam.d/sshd", line: 1)),
-    ])
+    ModuleLines(lines: [line(.auth, 4, words), line(.account, 1, account)])
+  }
+
+  private static func line(_ phase: PAMPhase, _ number: Int, _ words: [String]) -> StackEntry {
+    StackEntry(
+      location: FileLocation(file: "/etc/pam.d/sshd", line: number), root: number...number,
+      phase: phase, kind: .module, level: 0, controls: .allBad, module: "pam_sallyport.so",
+      arguments: words, isSilent: false)
   }
 
   static let user = UserFacts(directory: "/var/lib/sallyport/users/alice", name: "alice")

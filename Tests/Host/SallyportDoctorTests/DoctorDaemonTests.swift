@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import PAMStack
 import Testing
 
 @testable import SallyportDoctor

@@ -10,7 +10,7 @@ import Testing
 @Suite struct `Doctor on many services` {
   private func shared(_ name: String) -> ServiceFacts {
     var service = ServiceFacts(name: name, lines: Healthy.lines(), file: "/etc/pam.d/\(name)")
-    service.stack = [.notCounted(StackLocation(file: "/etc/pam.d/sshd", line: 4))]
+    service.stack = [.notCounted(FileLocation(file: "/etc/pam.d/sshd", line: 4))]
     service.policy.unenrolled = [.init(name: "bob")]
     return service
   }

@@ -1,3 +1,4 @@
+import PAMStack
 import Testing
 
 @testable import SallyportDoctor

@@ -5,7 +5,7 @@ extension StackFinding {
   package var text: String { location.map { "\($0.text): \(fact)" } ?? fact }
 
   /// The line that the finding is about.
-  package var location: StackLocation? {
+  package var location: FileLocation? {
     switch self {
     case .fault(let fault): fault.location
     case .nobodyPasses, .tooComplex, .notAsked: nil

@@ -62,7 +62,7 @@ extension StackEntry {
 /// Why `remember` of sallyport.conf(5) has no effect in a service: origins are remembered only for
 /// users who were asked for another factor as well.
 package struct IdleRemember: Equatable, Sendable {
-  package let location: StackLocation
+  package let location: FileLocation
   /// Whether password and code are typed into one field.
   package let isOneField: Bool
 

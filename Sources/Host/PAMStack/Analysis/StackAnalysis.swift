@@ -4,7 +4,7 @@ package enum StackFinding: Hashable, Sendable {
   /// Something in a file that libpam cannot handle; if `isFatal`, nobody gets in.
   case fault(StackFault)
   /// The module of this line cannot be loaded.
-  case moduleMissing(StackLocation, module: String)
+  case moduleMissing(FileLocation, module: String)
   /// No path through this phase succeeds, whatever is typed.
   case nobodyPasses(PAMPhase)
   /// The phase has too many paths to walk them all, and must be taken for unsafe.
@@ -12,53 +12,53 @@ package enum StackFinding: Hashable, Sendable {
   /// Nothing in the auth stack asks for a code.
   case notAsked
   /// The program never runs the auth phase, in which our line, if any, stands here.
-  case authNeverRuns(StackLocation?)
+  case authNeverRuns(FileLocation?)
   /// The program gives one answer to every prompt, and both this line and the one at `other`
   /// prompt.
-  case secondPrompt(StackLocation, other: StackLocation, module: String)
+  case secondPrompt(FileLocation, other: FileLocation, module: String)
   /// No successful login runs our auth line.
-  case neverReached(StackLocation)
+  case neverReached(FileLocation)
   /// A login can succeed without our line if the entry at `by` returns `answer`, which ends the
   /// stack or jumps over our line. pam_rootok, which lets only root pass, does not count.
-  case skipped(StackLocation, by: StackLocation, module: String, answer: PAMCode)
+  case skipped(FileLocation, by: FileLocation, module: String, answer: PAMCode)
   /// A login can succeed although our line refuses it, because of its control (optional,
   /// sufficient, …). In the auth stack that is a wrong code; in the account stack, a user whom
   /// `enroll` or `demand` must stop there.
-  case notCounted(StackLocation)
+  case notCounted(FileLocation)
   /// A login succeeds without a correct password, fingerprint or the like, if our line accepts the
   /// code or does not ask for one. Unknown modules count as if they checked a password.
-  case codeAlone(StackLocation)
+  case codeAlone(FileLocation)
   /// As `codeAlone`, but only if the unknown module at `by` succeeds without a correct password.
-  case unknownAlone(StackLocation, by: StackLocation, module: String)
+  case unknownAlone(FileLocation, by: FileLocation, module: String)
   /// The line uses a password that no earlier line has asked for, and so always fails.
-  case nothingToTake(StackLocation)
+  case nothingToTake(FileLocation)
   /// The line jumps past the end of its stack, where libpam fails.
-  case jumpPastEnd(StackLocation)
+  case jumpPastEnd(FileLocation)
   /// The jump at `by` counts our line, so that a login that its module accepts ends in a refusal.
-  case jumpedOver(StackLocation, by: StackLocation, module: String)
+  case jumpedOver(FileLocation, by: FileLocation, module: String)
   /// One login runs two of our lines, but a code works only once.
-  case askedTwice(StackLocation, StackLocation)
+  case askedTwice(FileLocation, FileLocation)
   /// A user with a wrong password is still asked for a code, and can use up the budget.
-  case wrongPasswordReaches(StackLocation)
+  case wrongPasswordReaches(FileLocation)
   /// If our line returns PAM_IGNORE, no path through this phase succeeds.
-  case ignoreIsDenied(PAMPhase, StackLocation)
+  case ignoreIsDenied(PAMPhase, FileLocation)
   /// `enroll` without our line in the account stack or in the session stack.
-  case enrollWithoutLine(StackLocation, missing: PAMPhase)
+  case enrollWithoutLine(FileLocation, missing: PAMPhase)
   /// Our line is not the first in its account stack. `isSkipped`: a login can succeed without it.
-  case accountNotFirst(StackLocation, after: StackLocation, isSkipped: Bool)
+  case accountNotFirst(FileLocation, after: FileLocation, isSkipped: Bool)
   /// A session can open without our line.
-  case sessionSkipped(StackLocation)
+  case sessionSkipped(FileLocation)
   /// `enroll`, but no path to the line asks for a password. Correct only if sshd has asked for a
   /// key.
-  case enrollWithoutFirstFactor(StackLocation)
+  case enrollWithoutFirstFactor(FileLocation)
   /// `enroll`, but a login with a wrong password can succeed, so that a stranger could enroll a
   /// device of their own. `by` is the line that makes it succeed.
-  case wrongPasswordEnrolls(StackLocation, by: StackLocation?)
+  case wrongPasswordEnrolls(FileLocation, by: FileLocation?)
   /// `enroll` together with use_first_pass, try_first_pass or forward_pass.
-  case enrollWithFirstPass(StackLocation, word: String)
+  case enrollWithFirstPass(FileLocation, word: String)
   /// `demand` in a service whose users cannot answer a prompt, or in a file that such services
   /// include.
-  case demandForbidden(StackLocation)
+  case demandForbidden(FileLocation)
 }
 
 /// The walked stacks of one service: what `sallyport doctor` and `sallyport pam` examine.

@@ -42,7 +42,7 @@ extension PAMAction {
 /// A difference between one of our lines and the one that was written, by which somebody may get
 /// in who was refused, or others decide.
 package struct LineChange: Equatable, Sendable {
-  package let location: StackLocation
+  package let location: FileLocation
   /// Such as `has nullok`.
   package let text: String
 }

@@ -244,7 +244,7 @@ extension StackPlanner {
   /// Why `enroll` is not possible: our account and session lines have no stack of the service's own
   /// to go into.
   private func missing(_ stack: ServiceStack) -> [StackFinding] {
-    let line = StackLocation(file: path, line: stack[.auth].first?.root.lowerBound ?? 1)
+    let line = FileLocation(file: path, line: stack[.auth].first?.root.lowerBound ?? 1)
     return [PAMPhase.account, .session].filter { stack.isOther($0) }
       .map { .enrollWithoutLine(line, missing: $0) }
   }

@@ -9,7 +9,7 @@ package struct StackRefusal: Error, Equatable {
     /// The service's own file has our line already.
     case enabledAlready
     /// A file that the service includes has our line already.
-    case enabledElsewhere(StackLocation)
+    case enabledElsewhere(FileLocation)
     case other
   }
 
@@ -32,7 +32,7 @@ extension StackRefusal {
       cause: .noSuchService, hints: ["ls /etc/pam.d"])
   }
 
-  static func enabledElsewhere(_ name: String, _ location: StackLocation) -> StackRefusal {
+  static func enabledElsewhere(_ name: String, _ location: FileLocation) -> StackRefusal {
     let file = location.file.split(separator: "/").last.map(String.init) ?? ""
     return StackRefusal(
       .exists, "\(name) already asks for a code, by \(location.text)",

@@ -1,13 +1,15 @@
 /// A line in a file.
-package struct StackLocation: Hashable, Sendable {
+package struct FileLocation: Hashable, Sendable {
   package let file: String
-  /// Counted from 1; the first one if the line is continued.
-  package let line: Int
+  /// Counted from 1, the first one if the line is continued; nil for the file as a whole.
+  package let line: Int?
 
-  package init(file: String, line: Int) { (self.file, self.line) = (file, line) }
+  package init(file: String, line: Int? = nil) { (self.file, self.line) = (file, line) }
 
   /// `/etc/pam.d/sshd:4`
-  package var text: String { "\(file):\(line)" }
+  package var text: String { line.map { "\(file):\($0)" } ?? file }
+  /// Whether the next update of its package overwrites the file.
+  package var isVendors: Bool { file.hasPrefix("/usr/") }
 }
 
 /// One entry of a stack, with all includes expanded.
@@ -21,7 +23,7 @@ package struct StackEntry: Hashable, Sendable {
     case substack
   }
 
-  package let location: StackLocation
+  package let location: FileLocation
   /// The lines of the service's own file that brought the entry in; those of `location` if it
   /// stands in that file.
   package let root: ClosedRange<Int>
@@ -86,7 +88,7 @@ package enum StackProblem: Hashable, Sendable {
 
 /// A fault and where it is.
 package struct StackFault: Hashable, Sendable {
-  package let location: StackLocation
+  package let location: FileLocation
   package let problem: StackProblem
 }
 

@@ -46,8 +46,7 @@ package struct StackParser {
     }
     if own == nil, other == nil {
       stack.isAborted = true
-      let location = StackLocation(
-        file: "\(files.directories.first ?? "")/\(stack.service)", line: 0)
+      let location = FileLocation(file: "\(files.directories.first ?? "")/\(stack.service)")
       stack.faults.append(StackFault(location: location, problem: .noFile))
     }
   }
@@ -73,16 +72,16 @@ package struct StackParser {
     if !stack.files.contains(file.path) { stack.files.append(file.path) }
     var text = StackText(file.content)
     defer {
-      if text.isOverlong { note(.overlong, StackLocation(file: file.path, line: 1)) }
+      if text.isOverlong { note(.overlong, FileLocation(file: file.path, line: 1)) }
     }
     while true {
       switch text.next() {
       case .end: return true
       case .broken(let line):
-        note(.unreadable, StackLocation(file: file.path, line: line))
+        note(.unreadable, FileLocation(file: file.path, line: line))
         return false
       case .line(let line):
-        let location = StackLocation(file: file.path, line: line.numbers.lowerBound)
+        let location = FileLocation(file: file.path, line: line.numbers.lowerBound)
         lines -= 1
         guard lines > 0 else { return lose(.endless(file.path), location) }
         var position = position
@@ -94,12 +93,12 @@ package struct StackParser {
     }
   }
 
-  private mutating func note(_ problem: StackProblem, _ location: StackLocation) {
+  private mutating func note(_ problem: StackProblem, _ location: FileLocation) {
     let fault = StackFault(location: location, problem: problem)
     if !stack.faults.contains(fault) { stack.faults.append(fault) }
   }
 
-  private mutating func lose(_ problem: StackProblem, _ location: StackLocation) -> Bool {
+  private mutating func lose(_ problem: StackProblem, _ location: FileLocation) -> Bool {
     note(problem, location)
     isLost = true
     return false
@@ -108,7 +107,7 @@ package struct StackParser {
   /// The parts of a line that are known so far.
   private struct LineReader {
     var words: StackWords
-    let location: StackLocation
+    let location: FileLocation
     let position: Position
     var kind = StackEntry.Kind.module
     var isSilent = false

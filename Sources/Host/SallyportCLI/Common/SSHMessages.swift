@@ -1,3 +1,4 @@
+import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport

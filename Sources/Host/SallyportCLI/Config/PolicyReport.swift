@@ -106,7 +106,7 @@ struct PolicyReport {
 
   private struct Idle: Encodable {
     let why, file: String
-    let line: Int
+    let line: Int?
   }
 
   private struct More: Encodable {

@@ -41,7 +41,8 @@ struct Doctor: Verb {
     let output = context.output(shared)
     let screen = context.terminal.screen(of: output.stream)
     let report = Report(
-      diagnosis: diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain, width: output.width)
+      diagnosis: diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain,
+      width: output.width)
     output.answer(report.facts, report.text)
     return diagnosis.status
   }

@@ -1,3 +1,4 @@
+import PAMStack
 import SallyportDoctor
 import SallyportSupport
 

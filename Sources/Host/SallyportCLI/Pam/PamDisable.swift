@@ -129,7 +129,7 @@ struct PamRemoval {
   }
 
   /// A file that the service includes, which asks on.
-  var otherLine: StackLocation? { change?.analysis.line(.auth)?.location }
+  var otherLine: FileLocation? { change?.analysis.line(.auth)?.location }
 
   private var stillAsking: String? {
     guard let otherLine else { return nil }

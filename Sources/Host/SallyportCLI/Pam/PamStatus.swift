@@ -143,7 +143,7 @@ struct PamStatus: Verb {
 /// One of our lines in a stack, in JSON.
 struct LineFacts: Encodable {
   let phase, file: String
-  let line: Int
+  let line: Int?
   let words: [String]
 
   init(_ entry: StackEntry) {

@@ -8,7 +8,7 @@ struct DaemonFindings {
   /// that ask it where it is there.
   private let dependent, callers: [String]
   /// Our line in the stack of sallyport-session.
-  private let sessionLine: ModuleLines.Line?
+  private let sessionLine: StackEntry?
   private let area = Area.daemon
 
   /// Services whose programs run as the user: screen lockers. Not vlock and xscreensaver, which

@@ -1,5 +1,6 @@
 import CCommand
 import Glibc
+import PAMStack
 import SallyportSupport
 
 /// A module file that a stack names.

@@ -1,43 +1,12 @@
-import PAMStack
+package import PAMStack
 import SallyportCore
 import SallyportLogin
 
 /// Our lines in the stacks of one service, in order.
 package struct ModuleLines: Equatable {
-  /// One line, with the module's arguments.
-  package struct Line: Equatable {
-    let phase: PAMPhase
-    /// The module, spelled as on the line.
-    let path: String
-    let words: [String]
-    let location: FileLocation
+  package var lines: [StackEntry] = []
 
-    /// The first argument that the module does not know.
-    var unknownWord: String? { words.first(where: Line.isUnknown) }
-
-    /// The argument by which the line refuses everybody; nil if there is none. A blank for a hyphen
-    /// makes two words of one.
-    var refusingWord: String? {
-      if phase == .session { return nil }
-      let unknown = words.filter(Line.isUnknown)
-      let pairs = zip(unknown, unknown.dropFirst()).map { "\($0)-\($1)" }
-      return (unknown + pairs).first { Line.meant(by: $0)?.isNarrowing == true }
-    }
-
-    static func isUnknown(_ word: String) -> Bool {
-      let isPath = ["store=/", "conf=/"].contains { word.hasPrefix($0) }
-      return !isPath && !word.hasPrefix("prompt=") && ModuleWord(Array(word.utf8)) == nil
-    }
-
-    /// What an unknown argument was meant to be.
-    static func meant(by word: String) -> ModuleWord? { ModuleWord(meantBy: Array(word.utf8)) }
-
-    func has(_ word: String) -> Bool { words.contains(word) }
-  }
-
-  package var lines: [Line] = []
-
-  func of(_ phase: PAMPhase) -> [Line] { lines.filter { $0.phase == phase } }
+  func of(_ phase: PAMPhase) -> [StackEntry] { lines.filter { $0.phase == phase } }
 
   var isInAuth: Bool { !of(.auth).isEmpty }
   /// Whether users who were not asked in the auth phase are asked or refused in the account phase.
@@ -65,12 +34,38 @@ package struct ModuleLines: Equatable {
   /// The value of `key=` on the auth line, or else on any line.
   package func value(of key: String) -> String? {
     for line in of(.auth) + lines {
-      if let word = line.words.first(where: { $0.hasPrefix("\(key)=") }) {
+      if let word = line.arguments.first(where: { $0.hasPrefix("\(key)=") }) {
         return String(word.dropFirst(key.count + 1))
       }
     }
     return nil
   }
+}
+
+extension StackEntry {
+  /// The first argument that the module does not know.
+  var unknownWord: String? { arguments.first(where: ModuleLines.isUnknown) }
+
+  /// The argument by which the line refuses everybody; nil if there is none. A blank for a hyphen
+  /// makes two words of one.
+  var refusingWord: String? {
+    if phase == .session { return nil }
+    let unknown = arguments.filter(ModuleLines.isUnknown)
+    let pairs = zip(unknown, unknown.dropFirst()).map { "\($0)-\($1)" }
+    return (unknown + pairs).first { ModuleLines.meant(by: $0)?.isNarrowing == true }
+  }
+
+  func has(_ word: String) -> Bool { arguments.contains(word) }
+}
+
+extension ModuleLines {
+  static func isUnknown(_ word: String) -> Bool {
+    let isPath = ["store=/", "conf=/"].contains { word.hasPrefix($0) }
+    return !isPath && !word.hasPrefix("prompt=") && ModuleWord(Array(word.utf8)) == nil
+  }
+
+  /// What an unknown argument was meant to be.
+  static func meant(by word: String) -> ModuleWord? { ModuleWord(meantBy: Array(word.utf8)) }
 }
 
 extension Machine {
@@ -79,7 +74,7 @@ extension Machine {
     let lines = ServiceStack.ours(of: self).flatMap { ModuleLines(of: $0).lines }
     var texts: [String] = []
     for line in lines {
-      guard let word = line.refusingWord, let meant = ModuleLines.Line.meant(by: word) else {
+      guard let word = line.refusingWord, let meant = ModuleLines.meant(by: word) else {
         continue
       }
       let path = meant.hasValue ? "/PATH" : ""

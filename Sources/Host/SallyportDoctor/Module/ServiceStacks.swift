@@ -32,10 +32,6 @@ extension ModuleLines {
     lines = PAMPhase.allCases.flatMap { phase in
       stack[phase].filter { entry in
         entry.kind == .module && entry.moduleName == "pam_sallyport" && !entry.stopsWrongPassword
-      }.map { entry in
-        Line(
-          phase: phase, path: entry.module, words: entry.arguments,
-          location: FileLocation(file: entry.location.file, line: entry.location.line))
       }
     }
   }

@@ -1,3 +1,5 @@
+package import PAMStack
+
 /// One result of doctor.
 package struct Finding: Equatable {
   /// A stable name, for programs.
@@ -134,22 +136,6 @@ package struct Effect: Equatable, Encodable {
   static func locksOut(_ who: String) -> Effect { Effect(kind: .locksOut, who: who) }
   /// Who gets in without a code.
   static func letsIn(_ who: String) -> Effect { Effect(kind: .letsIn, who: who) }
-}
-
-/// A line in a file.
-package struct FileLocation: Equatable, Comparable, Sendable {
-  package let file: String
-  /// Counted from 1; nil for the file as a whole.
-  package var line: Int?
-
-  package var text: String { line.map { "\(file):\($0)" } ?? file }
-
-  /// Whether the next update of its package overwrites the file.
-  var isVendors: Bool { file.hasPrefix("/usr/") }
-
-  package static func < (a: FileLocation, b: FileLocation) -> Bool {
-    (a.file, a.line ?? 0) < (b.file, b.line ?? 0)
-  }
 }
 
 /// Joins names for a sentence, at most the first `count`.

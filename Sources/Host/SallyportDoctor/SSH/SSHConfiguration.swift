@@ -1,4 +1,5 @@
 import Glibc
+import PAMStack
 
 /// sshd's configuration as written, with all included files, to find the line that sets something.
 /// The values in effect are those of `sshd -T`.

@@ -1,3 +1,5 @@
+import PAMStack
+
 /// Problems of sshd's settings, if its PAM service asks for a code. Pure.
 struct SSHFindings {
   let ssh: SSHFacts

@@ -1,3 +1,5 @@
+package import PAMStack
+
 /// What sshd asks for before it lets a user in.
 package enum SSHMethod: String, CaseIterable, Sendable {
   case passwordCode = "password+code"

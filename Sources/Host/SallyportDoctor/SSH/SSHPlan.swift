@@ -1,3 +1,5 @@
+import PAMStack
+
 /// How `pam enable` will change sshd's settings; nothing is written yet.
 package struct SSHPlan {
   package let method: SSHMethod

@@ -1,3 +1,5 @@
+import PAMStack
+
 /// sshd's settings for everybody for whom they may differ: the default, users by name, and a
 /// connection for each Match block.
 struct SSHSurvey: Equatable {

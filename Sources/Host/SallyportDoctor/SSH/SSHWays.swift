@@ -1,3 +1,5 @@
+import PAMStack
+
 /// The lists of methods that sshd accepts under one set of settings, and whether each asks for a
 /// code. Pure.
 struct SSHWays {

@@ -1,3 +1,4 @@
+import PAMStack
 package import SallyportCore
 import SallyportSupport
 

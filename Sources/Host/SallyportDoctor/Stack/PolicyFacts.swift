@@ -1,4 +1,5 @@
 import OneTimePassword
+import PAMStack
 import SallyportCore
 import SallyportSupport
 import SallyportSystem

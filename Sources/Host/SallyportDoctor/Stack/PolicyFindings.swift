@@ -118,7 +118,7 @@ struct PolicyFindings {
     guard policy.overrulesLine,
       let line = service.lines.of(.auth).first(where: { $0.has("nullok") })
     else { return nil }
-    let words = ["auth", "required", line.path] + line.words.filter { $0 != "nullok" }
+    let words = ["auth", "required", line.module] + line.arguments.filter { $0 != "nullok" }
     return .warning(
       "policy-nullok", area, "nullok has no effect: \(policy.path) refuses the unenrolled",
       location: line.location, fixes: [.line(words.joined(separator: " "))])

@@ -39,7 +39,9 @@ extension ServiceFacts {
   private static func weaknesses(
     replacing stack: ServiceStack, _ lines: ModuleLines, in directory: StackDirectory
   ) -> Int {
-    guard lines.lines.allSatisfy({ $0.words.allSatisfy { $0 == "enroll" } }) else { return .max }
+    guard lines.lines.allSatisfy({ $0.arguments.allSatisfy { $0 == "enroll" } }) else {
+      return .max
+    }
     do throws(StackRefusal) {
       let options = StackOptions(enroll: lines.enrolls)
       return try StackPlanner(stack.service, in: directory).enable(options).analysis.weaknesses

@@ -120,11 +120,7 @@ struct StackFindings {
   ) -> Finding {
     Finding(
       id, area, found.fact, severity: severity ?? (effect == nil ? .warning : .error),
-      location: place(of: found), fixes: fixes, effect: effect)
-  }
-
-  private func place(of found: StackFinding) -> FileLocation? {
-    found.location.map { FileLocation(file: $0.file, line: $0.line > 0 ? $0.line : nil) }
+      location: found.location, fixes: fixes, effect: effect)
   }
 
   private var nobody: Effect { .locksOut("everybody from \(name)") }
@@ -134,22 +130,22 @@ struct StackFindings {
   }
 
   private func line(of found: StackFinding, without word: String? = nil) -> Fix {
-    line(at: place(of: found), without: word)
+    line(at: found.location, without: word)
   }
 
   /// The line at a place, without an argument.
   private func line(at place: FileLocation?, without word: String? = nil) -> Fix {
     let found = lines.lines.first { $0.location == place }
-    let words = (found?.words ?? []).compactMap(StackFindings.meant).filter { $0 != word }
-    let module = found?.path ?? ModuleFacts.name
+    let words = (found?.arguments ?? []).compactMap(StackFindings.meant).filter { $0 != word }
+    let module = found?.module ?? ModuleFacts.name
     let phase = found?.phase.rawValue ?? "auth"
     return .line(([phase, "required", module] + words).joined(separator: " "))
   }
 
   /// An argument as it was meant; nil if that is not known.
   private static func meant(_ word: String) -> String? {
-    guard ModuleLines.Line.isUnknown(word) else { return word }
-    guard let meant = ModuleLines.Line.meant(by: word), !meant.hasValue else { return nil }
+    guard ModuleLines.isUnknown(word) else { return word }
+    guard let meant = ModuleLines.meant(by: word), !meant.hasValue else { return nil }
     return "\(meant.name)"
   }
 
@@ -175,7 +171,7 @@ struct StackFindings {
   }
 
   /// If the line comes from a file that the service includes, it is not a mistake.
-  private func authNeverRuns(_ location: StackLocation?, _ found: StackFinding) -> Finding {
+  private func authNeverRuns(_ location: FileLocation?, _ found: StackFinding) -> Finding {
     if let location, location.file != service.file {
       return .ok("service-no-auth", area, found.fact)
     }
@@ -197,12 +193,12 @@ struct StackFindings {
     return Finding(
       "stack-one-field", area,
       found.fact + (isOpenVPN ? ": works only if the plugin's line names the prompts" : ""),
-      severity: isOpenVPN ? .warning : .error, location: place(of: found),
+      severity: isOpenVPN ? .warning : .error, location: found.location,
       fixes: enabledAgain + [manual], effect: isOpenVPN ? nil : nobody)
   }
 
   /// Reported with the line that causes it.
-  private func isSkipped(_ line: StackLocation) -> Bool {
+  private func isSkipped(_ line: FileLocation) -> Bool {
     service.stack.contains { found in
       if case .skipped(line, _, _, _) = found { return true }
       return false
@@ -222,8 +218,7 @@ struct StackFindings {
       idle.isOneField || !sshdAsksBefore
     else { return nil }
     return .warning(
-      "remember-idle", area, idle.text,
-      location: FileLocation(file: idle.location.file, line: idle.location.line),
+      "remember-idle", area, idle.text, location: idle.location,
       fixes: [.advice("pam_sallyport(8), Remembered origins")])
   }
 
@@ -261,10 +256,10 @@ struct StackFindings {
   // MARK: enroll and demand
 
   private func enroll(
-    at location: StackLocation, without phase: PAMPhase, _ found: StackFinding
+    at location: FileLocation, without phase: PAMPhase, _ found: StackFinding
   ) -> Finding {
     let isAccount = phase == .account
-    let added = "\(phase.rawValue) required \(lines.lines.first?.path ?? ModuleFacts.name)"
+    let added = "\(phase.rawValue) required \(lines.lines.first?.module ?? ModuleFacts.name)"
     let file = FileLocation(file: service.file ?? location.file)
     let text = "\(found.fact) (\(location.text))"
     return isAccount
@@ -276,7 +271,7 @@ struct StackFindings {
 
   private var matters: Bool { lines.saysDemand || lines.enrolls }
 
-  private func accountSkipped(_ after: StackLocation, _ found: StackFinding) -> Finding {
+  private func accountSkipped(_ after: FileLocation, _ found: StackFinding) -> Finding {
     row(
       "account-skipped", found, fixes: [.advice("put it before \(after.text)")],
       effect: .letsIn(
@@ -295,9 +290,9 @@ struct StackFindings {
 
   fileprivate var words: [Finding] { lines.lines.compactMap(unknownWord) }
 
-  private func unknownWord(_ line: ModuleLines.Line) -> Finding? {
+  private func unknownWord(_ line: StackEntry) -> Finding? {
     guard let unknown = line.refusingWord ?? line.unknownWord else { return nil }
-    let meant = ModuleLines.Line.meant(by: unknown)
+    let meant = ModuleLines.meant(by: unknown)
     let word = meant.map { ", meant as \"\($0.name)\"" } ?? ""
     let text = "unknown argument \"\(unknown)\"\(word)"
     if let meant, line.refusingWord != nil {

@@ -112,7 +112,7 @@ struct StoreFindings {
     }
     return [
       .warning(
-        "store-leftovers", area, 
+        "store-leftovers", area,
         "\(listed(store.leftovers, 1)) is left over from a crash and can hold a secret",
         fixes: [sallyport("prepare")])
     ]

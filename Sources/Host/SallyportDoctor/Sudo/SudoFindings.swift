@@ -1,3 +1,4 @@
+import PAMStack
 import SallyportSupport
 
 /// What sudoers says about asking, if sudo's PAM service asks for a code. Pure.

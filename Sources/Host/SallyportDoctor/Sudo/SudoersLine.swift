@@ -1,3 +1,5 @@
+import PAMStack
+
 /// One line of a sudoers file, with its continuation lines.
 struct SudoersLine: Equatable {
   enum Kind: CaseIterable { case rule, defaults }

@@ -1,5 +1,6 @@
 import Foundation
 import OneTimePassword
+import PAMStack
 import SallyportCore
 import SallyportSystem
 import Testing

@@ -20,7 +20,7 @@ struct SSHFile {
       return String(decoding: try file.bytes(65536), as: UTF8.self)
     } catch {
       if error.number == ENOENT { return nil }
-      throw .system(path: SSHStage.path, errno: error.number)
+      throw SSHFile.failed(error)
     }
   }
 
@@ -51,7 +51,12 @@ struct SSHFile {
       try running?.reload([], wanted: wanted)
       return error
     } catch let second {
-      return .ssh(.notTakenBack(path: SSHStage.path, second))
+      return CommandError(
+        .configuration,
+        "\(SSHStage.path) was taken back, and sshd does not run as before: \(second.message.text)",
+        hints: [
+          "systemctl restart ssh      keep this shell open", "sallyport doctor --service sshd",
+        ])
     }
   }
 
@@ -59,7 +64,11 @@ struct SSHFile {
     do throws(SystemError) {
       try step()
     } catch {
-      throw .system(path: SSHStage.path, errno: error.number)
+      throw SSHFile.failed(error)
     }
+  }
+
+  private static func failed(_ error: SystemError) -> SSHTrouble {
+    SSHTrouble(.inputOutput, "\(SSHStage.path): \(errnoText(error.number))")
   }
 }

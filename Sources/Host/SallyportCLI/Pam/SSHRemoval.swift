@@ -22,9 +22,11 @@ struct SSHRemoval {
       stage = try context.machine.sshStage()
     } catch {
       let stack = StackParser.parse(service: "sshd", context.stacks.files)
-      if stack[.auth].contains(where: { $0.arguments.contains("after-key") }) { throw .ssh(error) }
+      if stack[.auth].contains(where: { $0.arguments.contains("after-key") }) {
+        throw CommandError(error)
+      }
       stage = nil
-      output.warn(Message(error).text)
+      output.warn(error.message.text)
     }
   }
 
@@ -57,9 +59,8 @@ struct SSHRemoval {
       try put(nil, &isTold)
     } catch {
       if !isTold { restore(now) }
-      let message = Message(error)
-      output.warn("\(message.text)")
-      for hint in message.hints { output.say("hint: \(hint)") }
+      output.warn(error.message.text)
+      for hint in error.message.hints { output.say("hint: \(hint)") }
     }
     return value
   }
@@ -97,7 +98,7 @@ struct SSHRemoval {
     do throws(SSHTrouble) {
       try file.put(stage.text)
     } catch {
-      output.warn(Message(error).text)
+      output.warn(error.message.text)
     }
   }
 
@@ -106,7 +107,7 @@ struct SSHRemoval {
     do throws(SSHTrouble) {
       try running.needListener()
     } catch {
-      if case .notRunning = error { return nil }
+      if error.isNotRunning { return nil }
     }
     return running
   }

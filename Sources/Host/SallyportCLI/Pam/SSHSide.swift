@@ -110,7 +110,7 @@ struct SSHSide {
 
   func text(width: Int) -> [String] {
     LoginImpact.list("Still in by key alone", plan.byKeyAlone, width: width)
-      + (obstacle.map { ["warning: \(Message($0).text)"] } ?? [])
+      + (obstacle.map { ["warning: \($0.message.text)"] } ?? [])
   }
 
   /// Who gets in now and will not, with the reason.
@@ -151,11 +151,16 @@ struct SSHSideFacts: Encodable {
   let settings, byKeyAlone, lockedOut: [String]
 }
 
+extension CommandError {
+  /// sshd's side of its service was not changed.
+  init(_ trouble: SSHTrouble) { self.init { _ in trouble.message } }
+}
+
 /// Runs `step` and rethrows its error as a `CommandError`.
 func asSSH<Value>(_ step: () throws(SSHTrouble) -> Value) throws(CommandError) -> Value {
   do throws(SSHTrouble) {
     return try step()
   } catch {
-    throw .ssh(error)
+    throw CommandError(error)
   }
 }

@@ -1,5 +1,3 @@
-package import PAMStack
-
 /// What sshd asks for before it lets a user in.
 package enum SSHMethod: String, CaseIterable, Sendable {
   case passwordCode = "password+code"
@@ -103,47 +101,4 @@ package struct SSHSetting: Equatable, Sendable {
 
   /// The line in a configuration file.
   package var text: String { "\(keyword) \(value)" }
-}
-
-/// Why sshd's settings were not changed, or were restored.
-package enum SSHTrouble: Error, Equatable {
-  /// sshd rejects its configuration, or does not print its settings; with its message.
-  case sshd(String)
-  /// sshd accepts keys alone now, so the method must be given.
-  case methodNeeded
-  /// Our file has a text that we did not write.
-  case notOurs(path: String)
-  /// Values that are, or would be, in effect instead of the wanted ones.
-  case shadowed([SSHMismatch])
-  /// Nobody listens at the address in sshd's configuration, such as `127.0.0.1:22`.
-  case notRunning(String)
-  /// sshd could not be told to reload its configuration.
-  case notReloaded(String)
-  /// The running sshd does not offer what its configuration says, so it uses another one.
-  case unproven(SSHDoubt)
-  /// The settings were restored, but sshd has not reloaded them.
-  indirect case notTakenBack(path: String, SSHTrouble)
-  case system(path: String, errno: Int32)
-}
-
-/// What a running sshd offers, and what it should offer.
-package struct SSHDoubt: Equatable, Sendable {
-  /// The methods that its configuration offers.
-  package let wanted: [String]
-  /// The methods that it did offer; nil if it did not answer as sshd does.
-  package let offered: [String]?
-  package let address: String
-  /// The file that the running sshd was started with (`-f`); nil if it is the usual one or unknown.
-  package let file: String?
-  package let settings: [SSHSetting]
-}
-
-/// A value in effect that is not the wanted one.
-package struct SSHMismatch: Equatable, Sendable {
-  /// The Match block or the user for which it is in effect; nil for everybody.
-  package let who: String?
-  package let found: SSHSetting
-  package let wanted: SSHSetting
-  /// The line that sets it; a whole file if a new first line must be added.
-  package let location: FileLocation
 }

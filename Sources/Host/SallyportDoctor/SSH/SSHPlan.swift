@@ -1,4 +1,5 @@
 import PAMStack
+import SallyportSupport
 
 /// How `pam enable` will change sshd's settings; nothing is written yet.
 package struct SSHPlan {
@@ -82,7 +83,12 @@ package struct SSHPlan {
   /// The default method: what sshd asks for now, and a code.
   private static func usual(_ now: SSHSettings, hasAfterKey: Bool) throws(SSHTrouble) -> SSHMethod {
     let ways = now.ways
-    guard ways.contains(where: { !$0.isWithoutPrompt }) else { throw .methodNeeded }
+    guard ways.contains(where: { !$0.isWithoutPrompt }) else {
+      let methods = SSHMethod.allCases.filter { $0 != .passwordCode }
+      throw SSHTrouble(
+        .usage, "sshd takes keys and no passwords: say what it is to ask for",
+        hints: methods.map { "sallyport pam enable sshd --sshd \($0.rawValue)" })
+    }
     guard ways.allSatisfy({ $0.contains("publickey") }) else { return .passwordCode }
     return hasAfterKey ? .keyCode : .keyPasswordCode
   }
@@ -171,8 +177,10 @@ extension Machine {
     case .absent: return nil
     case .unseen(let reason): throw .sshd(reason)
     case .seen(let text):
-      guard let stage = SSHStage(text: text) else { throw .notOurs(path: SSHStage.path) }
-      return stage
+      if let stage = SSHStage(text: text) { return stage }
+      throw SSHTrouble(
+        .exists, "\(SSHStage.path) is not as this command writes it, and was left as it is",
+        hints: ["rm \(SSHStage.path)      if nobody needs it", SSHTrouble.byHand])
     }
   }
 }

@@ -1,5 +1,7 @@
 import CSystem
 import Glibc
+import SallyportCore
+import SallyportSupport
 
 /// The running sshd: what it offers, and how it is told to reload its configuration.
 ///
@@ -65,10 +67,17 @@ package struct RunningSSHD {
       answer = ask(listener)
     }
     if answer == .offers(wanted) { return }
-    throw .unproven(
-      SSHDoubt(
-        wanted: wanted.sorted(), offered: answer.methods?.sorted(), address: listener.text,
-        file: process.flatMap(file), settings: settings))
+    let file = process.flatMap(file).map { printable($0.utf8, limit: 255) }
+    let started = file.map { ", and was started with -f \($0)" } ?? ""
+    let offered = answer.methods.map { methods in
+      "it offers \(printable(methods.sorted().joined(separator: ",").utf8, limit: 255))"
+    }
+    throw SSHTrouble(
+      .configuration,
+      "the sshd at \(listener.text) has not taken the settings\(started): "
+        + "\(offered ?? "it does not answer"), not \(wanted.sorted().joined(separator: ",")); "
+        + "nothing was changed",
+      hints: settings.map { "\(file ?? "first in its file"): \($0.text)" } + [SSHTrouble.byHand])
   }
 
   /// The settings for the connection by which it is asked.
@@ -117,7 +126,8 @@ package struct RunningSSHD {
     return process
   }
 
-  /// The argument of `-f` in the command line of the process.
+  /// The argument of `-f` in the command line of the process; nil if it is unknown or the usual
+  /// file.
   private func file(of process: Int32) -> String? {
     let words = (machine.text("/proc/\(process)/cmdline").value ?? "")
       .split { $0 == " " || $0 == "\0" }.map(String.init)

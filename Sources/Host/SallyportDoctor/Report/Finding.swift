@@ -125,6 +125,7 @@ package enum Severity: Comparable, CaseIterable {
 
 /// What an error does to logins.
 package struct Effect: Equatable, Encodable {
+  /// Whether too few get in, or too many.
   package enum Kind: String, Encodable {
     case locksOut, letsIn
   }
@@ -146,6 +147,7 @@ package func listed(_ names: [String], _ count: Int = 5) -> String {
 
 /// Something that makes a finding go away.
 package struct Fix: Equatable, Encodable {
+  /// How it is shown.
   package enum Kind: String, Encodable {
     case command, line, add, advice
   }

@@ -4,6 +4,9 @@ package import SallyportCore
 /// A way on which the verbs about one person go: see Tests/Vectors/verbs.txt.
 package enum VerbWay: String, CaseIterable, Sendable {
   case files, service, session, fleet
+  case fleetSession = "fleet-session"
+
+  var isSession: Bool { self == .session || self == .fleetSession }
 }
 
 /// A case of Tests/Vectors/verbs.txt: what is stored, the verb, what comes of it on each way, and
@@ -69,11 +72,13 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     }
   }
 
-  package func outcome(on way: VerbWay) -> String { byDesign[way] ?? outcome }
+  package func outcome(on way: VerbWay) -> String {
+    byDesign[way] ?? (way.isSession ? byDesign[.session] : nil) ?? outcome
+  }
 
   /// What is typed on this way, in turn.
   package func typed(on way: VerbWay) -> [String] {
-    way == .session && !typedInSession.isEmpty ? typedInSession : typed
+    way.isSession && !typedInSession.isEmpty ? typedInSession : typed
   }
 
   // MARK: before
@@ -151,7 +156,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     let actual = Self.facts(found, at: now)
     var expected = Self.facts(before, at: now)
     if unchanged.contains(way) { return (expected, actual) }
-    for words in after + (way == .session ? afterInSession : []) {
+    for words in after + (way.isSession ? afterInSession : []) {
       let value = words.dropFirst().joined(separator: " ")
       switch words.first ?? "" {
       case "names" where value.isEmpty: expected = Self.facts(nil, at: now)

@@ -38,10 +38,10 @@ extension Session {
 
   private func renew(_ pending: PendingLogin, _ context: LoginContext) throws(Ending) -> FromSession
   {
-    // A shape does not tell how many there were: in a fleet there are as many as usual.
-    let record = try found { () throws(StoreTrouble) in try store.load(client.account) }
-    let before = record?.enrollment.backupCodes
-    let fresh = try found { () throws(StoreTrouble) in try before.renewed() }
+    // Who has the record keeps as many of them as there were.
+    let fresh = try found { () throws(StoreTrouble) in
+      try BackupCodeSet.fresh(count: BackupCodeSet.maximumCodes)
+    }
     guard let set = fresh.set else { throw .denied(.failed) }
     return try carry(
       out: .renew(set), "backup-codes", of: [], pending, context, showing: fresh.codes)
@@ -126,8 +126,10 @@ extension Session {
     // First: where the answer is lost, this line is all that tells of the change.
     SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))
     let amendment: Amendment
+    var codes = codes
     do throws(StoreTrouble) {
       amendment = try authority.amend(change, of: user, pending, in: context)
+      if case .renew = change, amendment == .done { codes = try kept(codes, context) }
     } catch {
       SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
       throw .denied(.unknown)
@@ -141,6 +143,14 @@ extension Session {
       .notice, .changed(user.bytes, action: action, names, by: client.process))
     let before = pending?.shape.authenticators.map(\.name) ?? []
     return .done(of: user, backupCodes: codes, names: change.names(after: before))
+  }
+
+  /// Those of the new codes that are stored, of which none was used yet.
+  private func kept(_ codes: [Secret], _ context: LoginContext) throws(StoreTrouble) -> [Secret] {
+    guard let count = try authority.enrolled(client.account, in: context)?.backupCodesLeft else {
+      throw .service(path: ServiceAuthority.rootSocket, .trouble(mayBeTheCallers: true))
+    }
+    return Array(codes.prefix(count))
   }
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when

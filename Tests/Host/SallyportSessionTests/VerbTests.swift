@@ -14,27 +14,33 @@ import Testing
 /// A session over a store of its own, whose user has the right password, and the user's end of it.
 private final class Visitor {
   let directory: TemporaryDirectory
+  /// What has the user's record: the files of this machine, or in a fleet nothing of this machine.
   let store: Store
   let account: Account
   private let connection: SessionConnection
   private let session: Session
   private let policyFile: String
 
-  init(policy: String = "[default]\nself_service = yes\nenrollment = offer\n") throws {
+  init(on way: VerbWay) throws {
     let directory = try TemporaryDirectory()
     self.directory = directory
-    let store = Store(root: directory.path + "/store", owner: .effectiveUser)
+    let files = Store(root: directory.path + "/store", owner: .effectiveUser)
+    let store =
+      way == .fleetSession ? Store(root: directory.path + "/fleet", owner: .effectiveUser) : files
     self.store = store
-    try store.prepare()
+    try files.prepare()
+    if way == .fleetSession { try store.prepare() }
     policyFile = directory.path + "/sallyport.conf"
-    try Data(policy.utf8).write(to: URL(fileURLWithPath: policyFile))
+    let verification = way == .fleetSession ? "fleet" : "local"
+    let policy = "self_service = yes\nenrollment = offer\nverification = \(verification)\n"
+    try Data("[default]\n\(policy)".utf8).write(to: URL(fileURLWithPath: policyFile))
     account = Account(name: try #require(UserName(Array("alice".utf8))), uid: 3001)
     var ends: [Int32] = [-1, -1]
     // SAFETY: filled within the call.
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0)
     connection = SessionConnection(ends[0], seconds: 60)
     let environment = SessionEnvironment(
-      store: store, policyFile: Array(policyFile.utf8),
+      store: files, policyFile: Array(policyFile.utf8),
       authority: { RecordAuthority(store: store) }, takeTurn: { _ in true }, accepts: { _ in true })
     session = Session(
       Client(process: getpid(), user: 3001, account: account),
@@ -101,14 +107,13 @@ private final class Ended: @unchecked Sendable {
 extension Session: @unchecked Sendable {}
 
 @Suite struct `The verbs of a session` {
-  private static let cases = Result { try VerbCase.all(on: .session) }
-
-  @Test func `do to one person what the table of all ways says`() throws {
-    for one in try Self.cases.get() { try run(one) }
+  @Test(arguments: [VerbWay.session, .fleetSession])
+  func `do to one person what the table of all ways says`(way: VerbWay) throws {
+    for one in try VerbCase.all(on: way) { try run(one, on: way) }
   }
 
-  private func run(_ one: VerbCase) throws {
-    let visitor = try Visitor()
+  private func run(_ one: VerbCase, on way: VerbWay) throws {
+    let visitor = try Visitor(on: way)
     let account = visitor.account
     let now = try Clock.now()
     if let (enrollment, state) = try one.stored(for: account.name, uid: account.uid, at: now) {
@@ -116,13 +121,13 @@ extension Session: @unchecked Sendable {}
     }
     let end = try visitor.ask(
       try change(one),
-      typing: one.typed(on: .session).map { word in
+      typing: one.typed(on: way).map { word in
         { secret in try one.answer(word, at: now, new: secret) }
       })
-    #expect(word(end) == one.outcome(on: .session), "\(one)")
+    #expect(word(end) == one.outcome(on: way), "\(one)")
     let found = try visitor.store.load(account).map { ($0.enrollment, $0.state) }
     let facts = try one.facts(
-      on: .session, found, for: account.name, uid: account.uid, at: now)
+      on: way, found, for: account.name, uid: account.uid, at: now)
     #expect(facts.found == facts.expected, "\(one)")
     if case .done(let count) = end, facts.expected["set"] == "new" {
       #expect("\(count)" == facts.expected["codes"], "\(one)")

@@ -1,4 +1,4 @@
-package import OneTimePassword
+import OneTimePassword
 package import SallyportCore
 package import SallyportLogin
 package import SallyportSystem
@@ -87,13 +87,5 @@ extension Store: ManagedStore {
 
   package func setLevel(_ level: UserNote.Level?, of account: Account) throws(StoreTrouble) {
     try setLevel(level, of: account, Accounts.find)
-  }
-}
-
-extension BackupCodeSet? {
-  /// New backup codes in the place of these: as many as there were, or the usual number.
-  package func renewed() throws(StoreTrouble) -> (codes: [Secret], set: BackupCodeSet?) {
-    let count = self?.digests.count ?? 0
-    return try BackupCodeSet.fresh(count: count > 0 ? count : BackupCodeSet.usualCodes)
   }
 }

@@ -68,9 +68,13 @@ struct BackupCodes: Verb {
     try person.rehearse()
     let pending = try person.enrolled()
     let before = try person.enrolledRecord().enrollment.backupCodes
-    let fresh = FreshBackupCodes(try storing { () throws(StoreTrouble) in try before.renewed() })
-    if let set = fresh.set { try person.amend(.renew(set), of: pending) }
-    try show(fresh, of: person.account.name, subject)
+    let fresh = try storing { () throws(StoreTrouble) in
+      try BackupCodeSet.fresh(count: BackupCodeSet.maximumCodes)
+    }
+    guard let set = fresh.set?.replacing(before) else { return }
+    try person.amend(.renew(set), of: pending)
+    let codes = Array(fresh.codes.prefix(set.count))
+    try show(FreshBackupCodes((codes, set)), of: person.account.name, subject)
   }
 
   private func show(_ fresh: FreshBackupCodes, of user: UserName, _ subject: Subject)

@@ -30,6 +30,14 @@ package struct BackupCodeSet: Equatable, Sendable {
   /// Backup codes and scratch codes, used or not.
   package var count: Int { digests.count + scratchDigests.count }
 
+  /// As it is stored in the place of `present`: see `EnrollmentChange.renew`.
+  package func replacing(_ present: BackupCodeSet?) -> BackupCodeSet {
+    guard digests.count == BackupCodeSet.maximumCodes else { return self }
+    let before = present?.digests.count ?? 0
+    let kept = digests.prefix(before > 0 ? before : BackupCodeSet.usualCodes)
+    return BackupCodeSet(id: id, salt: salt, digests: Array(kept))
+  }
+
   /// The codes with this digest, as bits in the same order as the used ones.
   package func backupCodes(_ digest: [UInt8]) -> UInt64 {
     BackupCodeSet.find(digest, among: digests)

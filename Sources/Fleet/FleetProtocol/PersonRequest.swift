@@ -15,6 +15,8 @@ package struct PersonRequest: Equatable, Sendable {
     case unlock(id: UInt64)
     /// He is enrolled no more.
     case end(id: UInt64)
+    /// Forget from where he is not asked for a code.
+    case forget(id: UInt64)
     /// Whether he must enroll, or is exempt, while he is not enrolled; nil: as the policy says.
     case level(UserNote.Level?)
     /// Resynchronize the authenticator of this name, or the one that the codes match.
@@ -68,12 +70,13 @@ extension PersonRequest: FrameQuestion {
     case .end: 3
     case .level: 4
     case .resynchronize: 5
+    case .forget: 6
     }
   }
 
   package static func pass(_ request: Self?, _ fields: inout Fields) -> Self? {
     if fields.kind(request.map { _ in 6 }, of: 6) != 6 { return nil }
-    let kind = fields.kind(request?.kind, of: 5)
+    let kind = fields.kind(request?.kind, of: 6)
     guard let name = fields.name(request?.name),
       let verb = pass(kind, request?.verb, &fields)
     else { return nil }
@@ -101,6 +104,7 @@ extension PersonRequest: FrameQuestion {
         let codes = CodePair(.code(first, digits), .code(second, digits))
       else { return nil }
       return .resynchronize(codes, named: name, under: policy, id: id)
+    case 6: return .forget(id: fields.number(verb?.id))
     case _: return nil
     }
   }
@@ -110,7 +114,7 @@ extension PersonRequest.Verb {
   fileprivate var id: UInt64? {
     switch self {
     case .tell, .level: nil
-    case .unlock(let id), .end(let id), .resynchronize(_, _, _, let id): id
+    case .unlock(let id), .end(let id), .forget(let id), .resynchronize(_, _, _, let id): id
     }
   }
 }

@@ -332,6 +332,7 @@ private struct PersonLine: FleetVerifiers {
       isDone = true
     case .unlock(let id): isDone = try store.unlock(account, id: id)
     case .end(let id): isDone = try store.end(account, id: id)
+    case .forget(let id): isDone = try store.forget(account, id: id) != nil
     case .resynchronize(let codes, let name, let policy, let id):
       return try store.resynchronize(
         account, id: id, by: codes, named: name, under: policy, at: { now }

@@ -18,7 +18,9 @@ extension Seeded {
   }
 
   fileprivate mutating func personRequests() throws -> [PersonRequest] {
-    var verbs: [PersonRequest.Verb] = [.tell, .unlock(id: number64()), .end(id: number64())]
+    var verbs: [PersonRequest.Verb] = [
+      .tell, .unlock(id: number64()), .end(id: number64()), .forget(id: number64()),
+    ]
     verbs += noteLevels().map { .level($0) }
     verbs += try pairs().map {
       .resynchronize($0, named: flip() ? label() : nil, under: policy(), id: number64())

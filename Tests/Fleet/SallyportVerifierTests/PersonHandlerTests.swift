@@ -227,7 +227,7 @@ struct `What root's verbs change of somebody of the fleet` {
 
   @Test func `is nothing where the host may not enroll, or somebody else has taken him`() throws {
     let verbs: [PersonRequest.Verb] = [
-      .tell, .unlock(id: id), .end(id: id), .level(.exempt),
+      .tell, .unlock(id: id), .end(id: id), .forget(id: id), .level(.exempt),
     ]
     _ = try enroll()
     for verb in verbs {
@@ -239,6 +239,6 @@ struct `What root's verbs change of somebody of the fleet` {
     #expect(try verifier.store(for: name).bury(try user, burial, by: Array("web2".utf8)) == nil)
     guard case .taken(let host) = try facts().place else { throw Other() }
     #expect(host.text == "web2")
-    #expect(try !isDone(.unlock(id: id)) && !isDone(.end(id: id)))
+    #expect(try !isDone(.unlock(id: id)) && !isDone(.end(id: id)) && !isDone(.forget(id: id)))
   }
 }

@@ -37,6 +37,11 @@ extension FleetPerson {
 
   package func end(_ id: UInt64) throws(CommandError) { try change(.end(id: id)) }
 
+  package func forget(_ id: UInt64) throws(CommandError) -> [RememberedOrigin]? {
+    try change(.forget(id: id))
+    return nil
+  }
+
   package func level() throws(CommandError) -> UserNote.Level? { try record().note.level }
 
   package func enrolledRecord() throws(CommandError) -> (

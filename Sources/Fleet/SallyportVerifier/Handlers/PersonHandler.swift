@@ -35,6 +35,7 @@ struct PersonHandler: Sendable {
     case .tell: return .told(try store.told(of: request.name))
     case .unlock(let id): isDone = try store.unlock(account, id: id)
     case .end(let id): isDone = try store.end(account, id: id)
+    case .forget(let id): isDone = try store.forget(account, id: id) != nil
     case .level(let level):
       try store.setLevel(level, of: account)
       isDone = true
@@ -65,6 +66,7 @@ extension PersonRequest.Verb {
     case .tell: "looked for an enrollment:"
     case .unlock: "wrong codes forgotten:"
     case .end: "not enrolled any more:"
+    case .forget: "remembered addresses forgotten:"
     case .level(.required): "must enroll:"
     case .level(.exempt): "exempt from enrollment:"
     case .level(nil): "level reset to the policy's:"

@@ -117,6 +117,10 @@ struct LocalPerson: Person {
     try change { () throws(StoreTrouble) in try store.end(account, id: id) ? () : nil }
   }
 
+  func forget(_ id: UInt64) throws(CommandError) -> [RememberedOrigin]? {
+    try change { () throws(StoreTrouble) in try store.forget(account, id: id) }
+  }
+
   func resynchronize(by codes: CodePair, named name: Label?, _ id: UInt64)
     throws(CommandError) -> Resync
   {

@@ -44,6 +44,8 @@ package protocol Person {
   // Each changes the enrollment of this id alone.
   func unlock(_ id: UInt64) throws(CommandError)
   func end(_ id: UInt64) throws(CommandError)
+  /// What was remembered; nil where that is not told.
+  func forget(_ id: UInt64) throws(CommandError) -> [RememberedOrigin]?
   /// nil: the policy's level applies. `owner`: the account as the level is kept for it.
   func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError)
   func resynchronize(by codes: CodePair, named name: Label?, _ id: UInt64)

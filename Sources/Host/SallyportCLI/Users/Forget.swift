@@ -17,19 +17,19 @@ struct Forget: Verb {
 
   private struct Answer: Encodable {
     let user: String
-    let forgotten: [RememberedFacts]
+    /// nil: of somebody in the fleet, whose addresses are not told.
+    let forgotten: [RememberedFacts]?
   }
 
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
-    let person = subject.files(of: try subject.account(), under: Policy())
+    let person = try subject.person(usesPolicy: false)
     let enrollment = try person.enrolledRecord().enrollment
-    let forgotten = try person.change { () throws(StoreTrouble) in
-      try subject.store.forget(person.account, id: enrollment.id)
-    }
+    let forgotten = try person.forget(enrollment.id)
     let name = enrollment.user.text
+    let what = forgotten.map { counted($0.count, "remembered address", "es") }
     subject.output.answer(
-      Answer(user: name, forgotten: forgotten.map(RememberedFacts.init)),
-      "Forgot \(counted(forgotten.count, "remembered address", "es")) of \(name).")
+      Answer(user: name, forgotten: forgotten?.map(RememberedFacts.init)),
+      "Forgot \(what ?? "the remembered addresses") of \(name).")
   }
 }

@@ -176,9 +176,9 @@ extension Session {
   // MARK: the status
 
   /// As it is stored, with zeros for what is secret.
-  func status() throws(Ending) -> FromSession {
+  func status(_ context: LoginContext) throws(Ending) -> FromSession {
     let record = try found { () throws(StoreTrouble) in try store.load(client.account) }
-    guard let record else { throw .denied(.notEnrolled) }
+    guard let record else { throw .denied(context.policy.isFleet ? .inFleet : .notEnrolled) }
     var state = record.state
     (state.slip, state.origins) = (nil, [])
     let file: [UInt8]

@@ -94,10 +94,10 @@ package final class Session {
   }
 
   private func serve(_ change: ChangeRequest) throws(Ending) -> FromSession {
-    let before = try permitted(change).0
+    let (before, asked) = try permitted(change)
     switch before {
     case .refused(let denial): throw .denied(denial, about: change.about)
-    case .show: return try status()
+    case .show: return try status(asked)
     case .afterCode, .afterFirstCode: break
     }
     guard environment.accepts != nil || SystemStack.isSetUp else { throw .denied(.failed) }
@@ -245,7 +245,7 @@ extension ChangeRefusal {
     case .password, .code, .throttled, .firstCode, .changed, .failed, .unknown, .disabled, .level:
       true
     case .off, .notEnrolled, .enrolled, .noSuchAuthenticator, .nameTaken, .tooMany, .last, .busy,
-      .root, .noAccount:
+      .root, .noAccount, .inFleet:
       false
     }
   }
@@ -272,6 +272,7 @@ extension ChangeRefusal {
     case .changed: "changed-meanwhile"
     case .failed: "failed"
     case .unknown: "failed-while-changing"
+    case .inFleet: "in-fleet"
     }
   }
 }

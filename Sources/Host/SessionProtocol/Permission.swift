@@ -34,6 +34,8 @@ package enum ChangeRefusal: UInt8, CaseIterable, Sendable {
   case failed
   /// As `failed`, while the change was under way.
   case unknown
+  /// The fleet has the enrollment, and shows it to root alone.
+  case inFleet
 }
 
 /// How a session goes on, before anybody is asked for anything.

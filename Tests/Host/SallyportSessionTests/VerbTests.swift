@@ -164,6 +164,7 @@ extension Session: @unchecked Sendable {}
       case .last: "last"
       case .code: "code"
       case .throttled: "throttled"
+      case .inFleet: "in-fleet"
       case .off, .disabled, .level, .password, .firstCode, .busy, .root, .noAccount, .changed,
         .failed, .unknown:
         "\(refusal)"

@@ -82,6 +82,10 @@ extension Message {
       self.init(
         "the service failed: it is not known whether anything was changed", .busy,
         hints: ["sallyport status"])
+    case .inFleet:
+      self.init(
+        "the fleet has your enrollment: it is shown to root alone", .notPermitted,
+        hints: ["sudo \(invocation.again())"])
     }
   }
 

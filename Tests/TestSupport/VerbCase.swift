@@ -131,7 +131,10 @@ package struct VerbCase: Sendable, CustomStringConvertible {
   /// What that word of `type` is, at that time. `secret`: of the new authenticator.
   package func answer(_ word: String, at now: UnixTime, new secret: Secret? = nil) throws -> String
   {
-    if word == "first" { return try Self.code(of: secret ?? NotMade.thrown(), at: now, steps: 0) }
+    if word == "first" || word == "first+1" {
+      let steps = Int64(word == "first" ? 0 : 1)
+      return try Self.code(of: secret ?? NotMade.thrown(), at: now, steps: steps)
+    }
     if word.hasPrefix("backup:") { return Self.backupCode(try number(String(word.dropFirst(7)))) }
     let end = word.firstIndex { $0 == "+" || $0 == "-" } ?? word.endIndex
     guard let index = names.firstIndex(of: String(word[..<end])) else { return word }
@@ -171,8 +174,8 @@ package struct VerbCase: Sendable, CustomStringConvertible {
         (expected["codes"], expected["used"]) = ("\(value)", "")
         expected["set"] = value == "0" ? "none" : "new"
       case "used": expected["used"] = value
-      case "last":
-        expected["last \(words[1])"] = words[2]
+      case "last", "off":
+        expected["\(words[0]) \(words[1])"] = words[2]
       case "unspent": expected["budget"] = "full"
       case "charged": expected["budget"] = "used"
       case "asked": expected["remembered"] = "0"
@@ -216,6 +219,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     for (authenticator, values) in zip(enrollment.authenticators, state.authenticators) {
       let last = values.lastAccepted.map { "\(Int64($0) - step(at: now))" } ?? "none"
       facts["last \(authenticator.name.text)"] = last
+      if values.drift != 0 { facts["off \(authenticator.name.text)"] = "\(values.drift)" }
     }
     return facts
   }

@@ -18,7 +18,8 @@ struct VerbRun {
     let (one, now) = (one, now)
     let script = one.typed(on: way).map { word in
       Act.answers { terminal in
-        let shown = word == "first" ? try OtpauthURI(Array(terminal.uri().utf8)).secret : nil
+        let isOfNew = word.hasPrefix("first")
+        let shown = isOfNew ? try OtpauthURI(Array(terminal.uri().utf8)).secret : nil
         return try one.answer(word, at: now, new: shown)
       }
     }

@@ -122,7 +122,8 @@ struct `The verbs of a login, by the service` {
     let draft = try Draft(
       for: try #require(UserName("alice".utf8)), named: name, .standard,
       secret: try Random.secret(count: 20), issuer: name, at: Machine.time)
-    let code = try one.answer(one.typed(on: .service).last ?? "first", at: Machine.time, new: draft.authenticator.secret)
+    let typed = one.typed(on: .service).last ?? "first"
+    let code = try one.answer(typed, at: Machine.time, new: draft.authenticator.secret)
     let first = try draft.verify(
       firstCode: try secret(code), at: Machine.time, under: context.policy)
     guard case .right(let state) = first else { throw Errno(code: 22) }

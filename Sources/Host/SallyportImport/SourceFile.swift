@@ -28,7 +28,7 @@ package struct SourceFile {
         ? try OpenFile(duplicating: 0) : try OpenFile.regular(path, following: false, as: reader)
       let facts = try file.facts()
       guard facts.isRegular || isInput else { throw SystemError.notRegular }
-      bytes = try SourceFile.read(file, expecting: facts.size, longest)
+      bytes = try file.secret(atMost: longest)
       (owner, mode) = (facts.st_uid, facts.permissions)
     } catch {
       throw Obstacle(path, error, longest: longest)
@@ -42,31 +42,5 @@ package struct SourceFile {
     try self.init(path, as: FileReader(user: user, group: group), longest: longest)
     guard owner == user || owner == 0 else { throw .owner(owner, wanted: user, path) }
     guard mode & 0o077 == 0 else { throw .openToOthers(mode: mode, path) }
-  }
-
-  private static func read(_ file: borrowing OpenFile, expecting size: Int, _ longest: Int)
-    throws(SystemError) -> Secret
-  {
-    if size > longest { throw .tooLong }
-    // One byte more than expected, to see whether there is more.
-    var capacity = max(size, 65536) + 1
-    var whole = Secret(count: 0)
-    while let soFar = whole {
-      guard let next = Secret(count: capacity) else { break }
-      let number = file.number
-      // SAFETY: the copied bytes fit, and the bytes read fit after them; both buffers live for the
-      // call.
-      let got = unsafe next.withMutableBytes { target in
-        unsafe soFar.withBytes { unsafe target.copyMemory(from: $0) }
-        let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: target[soFar.count...])
-        return unsafe readAll(from: number, into: rest)
-      }
-      let count = soFar.count + (try got.get())
-      if count > longest { throw .tooLong }
-      whole = next.slice(0..<count)
-      if count < capacity, let whole { return whole }
-      capacity = min(capacity * 4, longest + 1)
-    }
-    throw SystemError(ENOMEM)
   }
 }

@@ -63,10 +63,8 @@ package enum StackFinding: Hashable, Sendable {
 
 /// The walked stacks of one service: what `sallyport doctor` and `sallyport pam` examine.
 ///
-///     let files = StackDirectory().files           // this machine's, or `StackDirectory(root:)`
-///     let stack = StackParser.parse(service: "sshd", files)
-///     let analysis = StackAnalysis(stack, isMissing: StackDirectory().isMissing)
-///     for finding in analysis.findings { … }
+///     let machine = StackDirectory()           // this one, or `StackDirectory(root:)`
+///     for finding in machine.analysis(of: "sshd").findings { … }
 ///
 /// Every path through a stack is walked, with each return value that a module may give. pam_permit
 /// succeeds; pam_deny fails, and so does pam_rootok (the user is not root); password modules

@@ -19,7 +19,7 @@ package struct StackPlanner {
         .usage, "\"\(shown(service))\" is not a valid service name", hints: ["ls /etc/pam.d"])
     }
     (self.directory, self.service) = (directory, service)
-    stack = StackParser.parse(service: service, directory.files)
+    stack = directory.stack(of: service)
     guard let path = stack.file, let content = directory.content(of: path) else {
       throw .noSuchService(service, known: directory.services())
     }
@@ -40,14 +40,13 @@ package struct StackPlanner {
       directories: usual.directories, includes: usual.includes,
       knowsAtInclude: usual.knowsAtInclude,
       read: { $0 == path ? bytes : usual.read($0) })
-    return StackAnalysis(
-      StackParser.parse(service: other ?? service, files), isMissing: directory.isMissing)
+    return directory.analysis(StackParser.parse(service: other ?? service, files))
   }
 
   /// Services that include this service's file.
   private func dependents() -> [String] {
     directory.services().filter { name in
-      let stack = StackParser.parse(service: name, directory.files)
+      let stack = directory.stack(of: name)
       // `other` is a fallback, not a service.
       return name != "other" && stack.file != currentPath
         && PAMPhase.allCases.contains { phase in

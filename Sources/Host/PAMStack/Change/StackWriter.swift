@@ -25,7 +25,9 @@ package struct StackWriter {
   package func write(_ change: StackChange) throws(StackRefusal) -> Written {
     let path = change.path
     let target = try resolved(path)
-    let parent = try open(parentDirectory(of: target), path)
+    let parent = try filing(path) { () throws(SystemError) in
+      try OpenFile(parentDirectory(of: target), O_RDONLY | O_DIRECTORY)
+    }
     guard directory.content(of: path) == change.before?.bytes else {
       throw .changedMeanwhile(path: path)
     }
@@ -45,7 +47,7 @@ package struct StackWriter {
     throws(StackRefusal)
   {
     if let file {
-      let temporary = try freed(target, path)
+      let temporary = try filing(path) { () throws(SystemError) in try freedName(beside: target) }
       try swap(
         file.bytes, to: target, through: temporary, path, isFresh: isNew,
         like: isNew ? nil : target)
@@ -59,7 +61,9 @@ package struct StackWriter {
     throws(StackRefusal) -> String
   {
     // Without the date, so that what a kill left is found on another day too.
-    let temporary = try freed(directory.root + path, path)
+    let temporary = try filing(path) { () throws(SystemError) in
+      try freedName(beside: directory.root + path)
+    }
     for number in 1...99 {
       let name = "\(path).before-sallyport-\(date)\(number == 1 ? "" : "-\(number)")"
       if let there = directory.content(of: name) {
@@ -84,14 +88,6 @@ package struct StackWriter {
       }
   }
 
-  /// The hidden name beside a file for what is to take its place; what a kill left there goes.
-  private func freed(_ file: String, _ path: String) throws(StackRefusal) -> String {
-    let name = file.split(separator: "/").last ?? ""
-    let temporary = "\(parentDirectory(of: file))/.\(name).sallyport-new"
-    if !removeFile(temporary), errno != ENOENT { throw .system(path: path, errno: errno) }
-    return temporary
-  }
-
   private func swap(
     _ bytes: [UInt8], to target: String, through temporary: String, _ path: String, isFresh: Bool,
     like: String?
@@ -106,18 +102,11 @@ package struct StackWriter {
     }
   }
 
-  /// Opens the directory, to sync it.
-  private func open(_ directory: String, _ path: String) throws(StackRefusal) -> OpenFile {
+  private func filing<Value: ~Copyable>(
+    _ path: String, _ step: () throws(SystemError) -> Value
+  ) throws(StackRefusal) -> Value {
     do throws(SystemError) {
-      return try OpenFile(directory, O_RDONLY | O_DIRECTORY)
-    } catch {
-      throw .system(path: path, errno: error.number)
-    }
-  }
-
-  private func filing(_ path: String, _ step: () throws(SystemError) -> Void) throws(StackRefusal) {
-    do throws(SystemError) {
-      try step()
+      return try step()
     } catch {
       throw .system(path: path, errno: error.number)
     }

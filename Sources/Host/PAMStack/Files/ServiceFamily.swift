@@ -80,13 +80,12 @@ extension ServiceFamily {
   /// The services to change where `name` was typed: those of the family that have a file, a file
   /// that another one includes first. A service that was typed is there in any case.
   package func services(typed name: String, in directory: StackDirectory) -> [String] {
-    let stacks = members.map { StackParser.parse(service: $0.service, directory.files) }
-      .filter { $0.file != nil }
+    let stacks = members.map { directory.stack(of: $0.service) }.filter { $0.file != nil }
     let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
     let isIncluded = { (stack: ServiceStack) in stack.file.map(included.contains) == true }
     let present = (stacks.filter(isIncluded) + stacks.filter { !isIncluded($0) }).filter { stack in
       // One that lets nobody in needs no code.
-      let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
+      let analysis = directory.analysis(stack)
       return stack.service == name || !analysis.lines.isEmpty
         || !analysis.findings.contains(where: \.keepsEverybodyOut)
     }.map(\.service)
@@ -98,16 +97,15 @@ extension ServiceFamily {
   /// `other` does.
   package func open(in directory: StackDirectory) -> [(member: Member, isByOther: Bool)] {
     members.compactMap { member in
-      let stack = StackParser.parse(service: member.service, directory.files)
+      let stack = directory.stack(of: member.service)
       guard stack.file != nil || member.isRunWithoutFile else { return nil }
-      let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
-      return analysis.letsInUnasked ? (member, stack.file == nil) : nil
+      return directory.analysis(stack).letsInUnasked ? (member, stack.file == nil) : nil
     }
   }
 
   /// The services of this machine that log somebody in without anybody there.
   package func unattended(in directory: StackDirectory) -> [String] {
-    unattended.filter { StackParser.parse(service: $0, directory.files).file != nil }
+    unattended.filter { directory.stack(of: $0).file != nil }
   }
 }
 

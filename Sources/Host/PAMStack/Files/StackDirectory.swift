@@ -27,6 +27,18 @@ package struct StackDirectory: Sendable {
     return exists("/etc/debian_version") ? .debian(read) : .upstream(read)
   }
 
+  /// The stacks of a service.
+  package func stack(of service: String) -> ServiceStack {
+    StackParser.parse(service: service, files)
+  }
+
+  /// What the walk through the stacks of a service finds.
+  package func analysis(of service: String) -> StackAnalysis { analysis(stack(of: service)) }
+
+  package func analysis(_ stack: ServiceStack) -> StackAnalysis {
+    StackAnalysis(stack, isMissing: isMissing)
+  }
+
   /// Whether libpam would not find the module. False if the directory of modules is not known.
   package func isMissing(_ entry: StackEntry) -> Bool {
     if entry.module.contains("$ISA") { return false }

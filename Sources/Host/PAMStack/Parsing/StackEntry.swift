@@ -39,7 +39,7 @@ package struct StackEntry: Hashable, Sendable {
   package let isSilent: Bool
 
   /// Whether it is our line with `after-key`, which refuses users whose key sshd has not accepted.
-  var isAfterKey: Bool { arguments.contains("after-key") }
+  package var isAfterKey: Bool { arguments.contains("after-key") }
 
   /// Whether it can be disabled together with the password: it is of no use without the password,
   /// or does not change who gets in.

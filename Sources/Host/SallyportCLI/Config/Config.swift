@@ -101,7 +101,7 @@ extension PolicyText {
   init(_ path: String, isOptional: Bool, namedAs name: String? = nil) throws(CommandError) {
     let text: Secret
     do throws(SystemError) {
-      text = try SallyportCLI.content(ofNamed: path)
+      text = try OpenFile.regular(path, following: false).secret(atMost: Limits.file)
     } catch {
       guard isOptional, error.number == ENOENT else {
         throw .policyFile(path: path, errno: error.number)

@@ -16,15 +16,7 @@ struct PolicyCheck: Encodable {
   private(set) var warnings: [Flaw] = []
 
   init(_ text: PolicyText, _ context: Context) {
-    let nobody = PolicyRequest(
-      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
-      membership: { _ in .no })
-    var line = 0
-    while let problem = PolicyFile(text.content, base: Policy(), nobody, ignoringUpTo: line).problem
-    {
-      line = problem.line
-      errors.append(Flaw(file: text.path, line: line, text: problem.sentence))
-    }
+    errors = text.problems().map { Flaw(file: text.path, line: $0.line, text: $0.sentence) }
     if !errors.isEmpty { return }
     let found = text.warnings() + PolicyCheck.strangeServices(in: text, context.stacks)
     warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }

@@ -39,13 +39,9 @@ struct PolicyReport {
     (path, self.account) = (printable(text.path.utf8, limit: 255), account)
     hasOrigin = file.isLocal || login.origin != nil
     (local, sshd) = (text.localServices(), text.sshdServices())
-    let stacks = context.stacks
     isSSHD = login.service == "sshd"
     idleRemember =
-      policy.remember > 0
-      ? StackAnalysis(
-        StackParser.parse(service: login.service, stacks.files), isMissing: stacks.isMissing
-      ).idleRemember : nil
+      policy.remember > 0 ? context.stacks.analysis(of: login.service).idleRemember : nil
     userLevel =
       if let account { try UserLevel(account, under: policy, store, context) } else { nil }
   }
@@ -66,7 +62,8 @@ struct PolicyReport {
       doubt.append("no --user: rules on users and groups apply where they are stricter")
     }
     if !hasOrigin { doubt.append("no --origin: rules on addresses apply where they are stricter") }
-    let services = wrapped(local.services.split(separator: ",").map(trimmed), width: width - 4)
+    let services = wrapped(
+      local.services.split(separator: ",").map { trimmed(String($0)) }, width: width - 4)
     let more =
       ["sshd_services  \(sshd.services)  \(source(sshd.line))"]
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
@@ -178,10 +175,6 @@ struct PolicyReport {
     return "with one TOTP of six digits \(throttle.capacity.units / cost) wrong codes at once, "
       + "then \(day) a day, from known places, and as many from others\(narrowed)"
   }
-}
-
-private func trimmed(_ text: Substring) -> String {
-  String(text.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
 }
 
 /// The level that currently applies to one user.

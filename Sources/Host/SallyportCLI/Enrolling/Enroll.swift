@@ -147,22 +147,11 @@ struct Enroll: Verb {
     }
     if !noConfirm {
       let next =
-        stacks.asksSomewhere
+        stacks.services().contains { stacks.analysis(of: $0).line(.auth) != nil }
         ? "keep this shell open and log in from another terminal."
         : "sudo sallyport pam enable sshd"
       lines.append("Next: \(next)")
     }
     return lines.joined(separator: "\n")
-  }
-}
-
-extension StackDirectory {
-  /// Whether any service asks for a code.
-  fileprivate var asksSomewhere: Bool {
-    services().contains { name in
-      let analysis = StackAnalysis(
-        StackParser.parse(service: name, files), isMissing: isMissing)
-      return analysis.line(.auth) != nil
-    }
   }
 }

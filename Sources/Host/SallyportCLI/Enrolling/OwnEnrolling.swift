@@ -69,9 +69,7 @@ extension OwnSession {
 
   private func show(_ codes: [Secret]) throws(CommandError) {
     if codes.isEmpty { return }
-    let rows = columns(ofBackupCodes: codes.map(BackupCode.grouped))
-    let heading = "\(FreshBackupCodes.heading) Not shown again."
-    output.say(([heading, ""] + rows + [""]).joined(separator: "\n"))
+    output.say(FreshBackupCodes((codes, nil)).text)
     if let number = output.terminal.failure { throw .backupCodesUnseen(errno: number) }
   }
 }

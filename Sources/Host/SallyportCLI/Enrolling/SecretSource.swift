@@ -27,7 +27,7 @@ enum SecretSource: Equatable {
 
   private static func content(of path: String) throws(CommandError) -> Secret {
     do throws(SystemError) {
-      return try SallyportCLI.content(ofNamed: path)
+      return try OpenFile.regular(path, following: false).secret(atMost: Limits.file)
     } catch {
       if error == .tooLong { throw tooLong }
       throw .secretFile(path, errno: error.number)

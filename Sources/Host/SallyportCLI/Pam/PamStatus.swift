@@ -29,11 +29,7 @@ struct PamStatus: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
-    let directory = context.stacks
-    let all = directory.services().map { name in
-      StackAnalysis(
-        StackParser.parse(service: name, directory.files), isMissing: directory.isMissing)
-    }
+    let all = context.stacks.services().map(context.stacks.analysis)
     let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
     let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
       .map { printable($0.stack.service.utf8) }

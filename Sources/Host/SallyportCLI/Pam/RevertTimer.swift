@@ -45,12 +45,8 @@ extension Context {
       services: plans.map(\.change).filter { !$0.changesNothing }.map(\.service),
       settings: side?.settingsBefore ?? .unchanged, boot: machine.boot, session: machine.session)
     let path = stacks.root + PendingRevert.path
-    let temporary = path + ".new"
     try revertFiling { () throws(SystemError) in
-      if !removeFile(temporary), errno != ENOENT { throw .last }
-      try putFile(
-        path, through: temporary, isNew: true, Ownership(mode: 0o600), Array(pending.text.utf8))
-      try syncParent(of: path)
+      try replaceFile(path, isNew: true, Array(pending.text.utf8))
     }
     do throws(CommandError) {
       try startTimer(id, delay)
@@ -88,10 +84,7 @@ extension Context {
   /// The change stays as it is from here on, and a timer that still runs finds nothing to do.
   func forgetRevert() throws(CommandError) {
     let path = stacks.root + PendingRevert.path
-    try revertFiling { () throws(SystemError) in
-      if !removeFile(path), errno != ENOENT { throw .last }
-      try syncParent(of: path)
-    }
+    try revertFiling { () throws(SystemError) in try removeFileForGood(path) }
   }
 
   /// After writing has failed: what may be left of the change is still taken back by the timer.

@@ -8,10 +8,6 @@ struct SSHFile {
   let root: String
 
   private var path: String { root + SSHStage.path }
-  /// sshd's `Include` matches no name that begins with a dot.
-  private var temporary: String {
-    "\(parentDirectory(of: path))/.00-sallyport.conf.sallyport-new"
-  }
 
   /// Returns nil if the file does not exist.
   func text() throws(SSHTrouble) -> String? {
@@ -29,14 +25,9 @@ struct SSHFile {
     let old = try self.text()
     guard old != text else { return }
     try filing { () throws(SystemError) in
-      if let text {
-        if !removeFile(temporary), errno != ENOENT { throw .last }
-        try putFile(
-          path, through: temporary, isNew: old == nil, Ownership(mode: 0o644), Array(text.utf8))
-      } else if !removeFile(path) {
-        throw .last
-      }
-      try syncParent(of: path)
+      guard let text else { return try removeFileForGood(path) }
+      // sshd's `Include` matches no name that begins with a dot, as that of the new file does.
+      try replaceFile(path, isNew: old == nil, mode: 0o644, Array(text.utf8))
     }
   }
 

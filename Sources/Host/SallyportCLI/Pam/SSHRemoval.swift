@@ -21,8 +21,7 @@ struct SSHRemoval {
     do throws(SSHTrouble) {
       stage = try context.machine.sshStage()
     } catch {
-      let stack = StackParser.parse(service: "sshd", context.stacks.files)
-      if stack[.auth].contains(where: { $0.arguments.contains("after-key") }) {
+      if context.stacks.stack(of: "sshd")[.auth].contains(where: \.isAfterKey) {
         throw CommandError(error)
       }
       stage = nil

@@ -23,8 +23,7 @@ struct SSHSide {
   init?(_ method: SSHMethod?, enrolled: [String], isDryRun: Bool, _ context: Context)
     throws(SSHTrouble)
   {
-    let stack = StackParser.parse(service: "sshd", context.stacks.files)
-    let hasAfterKey = stack[.auth].contains { $0.arguments.contains("after-key") }
+    let hasAfterKey = context.stacks.stack(of: "sshd")[.auth].contains(where: \.isAfterKey)
     guard
       let plan = try SSHPlan(
         method, of: context.machine, enrolled: enrolled, hasAfterKey: hasAfterKey)

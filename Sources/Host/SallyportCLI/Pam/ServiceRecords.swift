@@ -67,13 +67,8 @@ extension Context {
 
   /// Replaces a file below /var/lib/sallyport, in directories that root alone may enter.
   func replacePrivateFile(_ path: String, _ text: String) throws(SystemError) {
-    let directory = parentDirectory(of: path)
-    try makeDirectory(directory)
-    let temporary = "\(directory)/.\(path.dropFirst(directory.count + 1)).sallyport-new"
-    if !removeFile(temporary), errno != ENOENT { throw .last }
-    try putFile(
-      path, through: temporary, isNew: false, Ownership(mode: 0o600), Array(text.utf8))
-    try syncParent(of: path)
+    try makeDirectory(parentDirectory(of: path))
+    try replaceFile(path, Array(text.utf8))
   }
 
   private func makeDirectory(_ path: String) throws(SystemError) {

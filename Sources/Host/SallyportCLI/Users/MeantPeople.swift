@@ -22,7 +22,7 @@ struct MeantPeople {
     let listed = try storing { () throws(StoreTrouble) in try AccountBook.all() }
     if let group { try takeMembers(of: group) }
     for one in listed where !seen.contains(one.account.name.bytes) {
-      take(Account(name: one.account.name, uid: one.user, group: one.group))
+      take(one.account)
     }
     for name in try MeantPeople.stored(in: store) where !seen.contains(name.bytes) { take(name) }
     if AccountBook.mayLackPeople(listed, on: machine) {

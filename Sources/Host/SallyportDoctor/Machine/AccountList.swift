@@ -75,7 +75,8 @@ package struct AccountBook {
       guard let name = unsafe UserName(Array(String(cString: text).utf8)) else { continue }
       accounts.append(
         HomeAccount(
-          account: Account(name: name, uid: unsafe found.pw_uid),
+          account: Account(
+            name: name, uid: unsafe found.pw_uid, group: unsafe found.pw_gid),
           home: unsafe String(cString: home), user: unsafe found.pw_uid,
           group: unsafe found.pw_gid))
     }

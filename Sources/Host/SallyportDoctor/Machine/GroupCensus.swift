@@ -6,7 +6,7 @@ import SallyportSystem
 /// Problems of the groups that policy rules name, by the account database of this machine.
 final class GroupCensus {
   /// The accounts that the database lists; empty if it cannot list them.
-  private lazy var accounts: [Account] = listedAccounts()
+  private lazy var accounts: [Account] = ((try? AccountBook.all()) ?? []).map(\.account)
 
   /// How many accounts are asked about at most, since each question may read the whole database.
   private static let most = 1000
@@ -75,15 +75,5 @@ final class GroupCensus {
       unsafe member += 1
     }
     return false
-  }
-}
-
-private func listedAccounts() -> [Account] {
-  do throws(StoreTrouble) {
-    return try AccountBook.all().map {
-      Account(name: $0.account.name, uid: $0.user, group: $0.group)
-    }
-  } catch {
-    return []
   }
 }

@@ -13,9 +13,11 @@ package enum Probe<Value> {
     }
   }
 
-  func map<Other>(_ change: (Value) -> Other) -> Probe<Other> {
+  func map<Other>(_ change: (Value) -> Other) -> Probe<Other> { flatMap { .seen(change($0)) } }
+
+  func flatMap<Other>(_ change: (Value) -> Probe<Other>) -> Probe<Other> {
     switch self {
-    case .seen(let value): .seen(change(value))
+    case .seen(let value): change(value)
     case .absent: .absent
     case .unseen(let reason): .unseen(reason)
     }

@@ -2,15 +2,17 @@ package import PAMStack
 
 // Converts the stacks as libpam reads them to doctor's facts.
 
+extension Machine {
+  package var stacks: StackDirectory { StackDirectory(root: root) }
+}
+
 extension ServiceStack {
   /// The stacks of one service.
-  package init(of machine: Machine, _ service: String) {
-    self = StackParser.parse(service: service, StackDirectory(root: machine.root).files)
-  }
+  package init(of machine: Machine, _ service: String) { self = machine.stacks.stack(of: service) }
 
   /// The stacks of all services that name our module, without files that are only included.
   package static func ours(of machine: Machine) -> [ServiceStack] {
-    let names = StackDirectory(root: machine.root).services()
+    let names = machine.stacks.services()
     let stacks = names.map { ServiceStack(of: machine, $0) }
     let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
     return stacks.filter { stack in

@@ -17,7 +17,6 @@ extension OpenWay {
   static func all(
     of machine: Machine, _ services: [ServiceFacts], _ sudoers: Sudoers?, _ ssh: SSHFacts?
   ) -> [OpenWay] {
-    let directory = StackDirectory(root: machine.root)
     var found: [OpenWay] = []
     for service in services where service.lines.isInAuth || service.lines.demands {
       var families = [ServiceFamily(of: service.name, sudo: sudoers?.services ?? [])]
@@ -29,7 +28,7 @@ extension OpenWay {
       {
         families.append(ServiceFamily(of: name, way: "ssh"))
       }
-      for (member, isByOther) in families.flatMap({ $0.open(in: directory) })
+      for (member, isByOther) in families.flatMap({ $0.open(in: machine.stacks) })
       where sudoers?.tells(of: member.service, machine, isByOther) != true
         && !found.contains(where: { $0.service == member.service })
       {

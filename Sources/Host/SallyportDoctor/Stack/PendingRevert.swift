@@ -80,10 +80,7 @@ package struct PendingRevert: Equatable, Sendable {
 extension Machine {
   /// Absent if nothing waits to be confirmed.
   package func pendingRevert() -> Probe<PendingRevert> {
-    switch text(PendingRevert.path) {
-    case .absent: return .absent
-    case .unseen(let reason): return .unseen(reason)
-    case .seen(let text):
+    text(PendingRevert.path).flatMap { text in
       let found = PendingRevert(text: text)
       return found.map { .seen($0) } ?? .unseen("\(PendingRevert.path) is not as it was written")
     }

@@ -106,17 +106,9 @@ extension PolicyFacts {
   }
 
   private static func problems(in text: Secret, _ path: String) -> [Problem] {
-    let nobody = PolicyRequest(
-      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
-      membership: { _ in .no })
-    var problems: [Problem] = []
-    var line = 0
-    while let found = PolicyFile(text, base: Policy(), nobody, ignoringUpTo: line).problem {
-      line = found.line
-      let location = FileLocation(file: path, line: line)
-      problems.append(Problem(location: location, text: found.problem.text))
+    PolicyText(path, text).problems().map { found in
+      Problem(location: FileLocation(file: path, line: found.line), text: found.problem.text)
     }
-    return problems
   }
 }
 

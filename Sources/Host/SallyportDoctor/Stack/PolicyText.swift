@@ -1,5 +1,6 @@
 package import OneTimePassword
 package import SallyportCore
+import SallyportSystem
 
 /// The text of a policy file, and its path for messages.
 package struct PolicyText {
@@ -146,20 +147,24 @@ extension PolicyText {
     }
   }
 
+  /// Every line that is not valid.
+  package func problems() -> [SettingsError] {
+    let nobody = PolicyRequest(
+      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
+      membership: { _ in .no })
+    var problems: [SettingsError] = []
+    while let found = PolicyFile(
+      content, base: Policy(), nobody, ignoringUpTo: problems.last?.line ?? 0
+    ).problem {
+      problems.append(found)
+    }
+    return problems
+  }
+
   /// The lines with `verification = fleet`; nil where the text is not valid.
   package func fleetLines() -> [Int]? {
-    let nobody = PolicyRequest(
-      service: [], user: nil, isRemote: false, address: nil, parse: { _ in nil },
-      membership: { _ in .no })
-    guard PolicyFile(content, base: Policy(), nobody, ignoringUpTo: 0).problem == nil else {
-      return nil
-    }
-    return read { line in
-      guard case .setting(let name, let value) = line, content.holds("verification", in: name),
-        content.holds("fleet", in: value)
-      else { return nil }
-      return ""
-    }.map(\.1)
+    guard problems().isEmpty else { return nil }
+    return values(of: .verification).filter { $0.0 == "fleet" }.map(\.1)
   }
 
   /// Whether a rule has `verification = local` for this user in some login, of whatever service and

@@ -24,12 +24,11 @@ extension ServiceFacts {
   init(_ stack: ServiceStack, of machine: Machine) {
     self.init(name: stack.service, lines: ModuleLines(of: stack))
     file = stack.file
-    let directory = StackDirectory(root: machine.root)
-    let analysis = StackAnalysis(stack, isMissing: directory.isMissing)
+    let analysis = machine.stacks.analysis(stack)
     self.stack = analysis.findings
     isBetterEnabledAgain =
       analysis.weaknesses > 0
-      && ServiceFacts.weaknesses(replacing: stack, lines, in: directory) < analysis.weaknesses
+      && ServiceFacts.weaknesses(replacing: stack, lines, in: machine.stacks) < analysis.weaknesses
     idleRemember = analysis.idleRemember
     lines.isDemandIdle = analysis.isDemandIdle
     lines.needsPassword = analysis.needsPassword

@@ -77,14 +77,9 @@ extension Machine {
   /// What is recorded of a service; unseen if the file is damaged.
   package func serviceRecord(of service: String) -> Probe<ServiceRecord> {
     let path = ServiceRecord.path(of: service)
-    switch text(path) {
-    case .absent: return .absent
-    case .unseen(let reason): return .unseen(reason)
-    case .seen(let text):
-      guard let record = ServiceRecord(text: text), record.service == service else {
-        return .unseen("\(path) is not as it was written")
-      }
-      return .seen(record)
+    return text(path).flatMap { text in
+      let record = ServiceRecord(text: text).flatMap { $0.service == service ? $0 : nil }
+      return record.map { .seen($0) } ?? .unseen("\(path) is not as it was written")
     }
   }
 
@@ -109,9 +104,7 @@ extension Machine {
   }
 
   func ownLines(of stack: ServiceStack) -> [StackEntry] {
-    StackAnalysis(stack, isMissing: StackDirectory(root: root).isMissing).lines.filter {
-      $0.location.file == "/etc/pam.d/\(stack.service)"
-    }
+    stacks.analysis(stack).lines.filter { $0.location.file == "/etc/pam.d/\(stack.service)" }
   }
 
   /// The services with lines of ours in their own files, of which nothing is recorded: somebody
@@ -143,7 +136,5 @@ extension Machine {
     }
   }
 
-  func asksEverybody(_ stack: ServiceStack) -> Bool {
-    StackAnalysis(stack, isMissing: StackDirectory(root: root).isMissing).asksEverybody
-  }
+  func asksEverybody(_ stack: ServiceStack) -> Bool { stacks.analysis(stack).asksEverybody }
 }

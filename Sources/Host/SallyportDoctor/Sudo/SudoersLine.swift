@@ -194,7 +194,7 @@ struct SudoersLine: Equatable {
 }
 
 /// Without whitespace at either end.
-func trimmed(_ text: String) -> String {
+package func trimmed(_ text: String) -> String {
   let rest = text.drop { $0.isWhitespace }
   return String(rest.reversed().drop { $0.isWhitespace }.reversed())
 }

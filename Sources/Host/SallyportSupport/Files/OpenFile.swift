@@ -71,6 +71,32 @@ package struct OpenFile: ~Copyable {
     return bytes
   }
 
+  /// The whole file; throws `tooLong` where it is longer than `longest`, in bytes.
+  package func secret(atMost longest: Int) throws(SystemError) -> Secret {
+    let size = try facts().size
+    if size > longest { throw .tooLong }
+    // One byte more than expected, to see whether there is more.
+    var capacity = max(size, 65536) + 1
+    var whole = Secret(count: 0)
+    while let soFar = whole {
+      guard let next = Secret(count: capacity) else { break }
+      let number = number
+      // SAFETY: the copied bytes fit, and the bytes read fit after them; both buffers live for the
+      // call.
+      let got = unsafe next.withMutableBytes { target in
+        unsafe soFar.withBytes { unsafe target.copyMemory(from: $0) }
+        let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: target[soFar.count...])
+        return unsafe readAll(from: number, into: rest)
+      }
+      let count = soFar.count + (try got.get())
+      if count > longest { throw .tooLong }
+      whole = next.slice(0..<count)
+      if count < capacity, let whole { return whole }
+      capacity = min(capacity * 4, longest + 1)
+    }
+    throw SystemError(ENOMEM)
+  }
+
   /// fsync(2): writes the content, or the names of a directory, to the disk.
   package func sync() throws(SystemError) {
     let number = number

@@ -87,6 +87,29 @@ package func putFile(
   if result != 0 { throw error }
 }
 
+/// The hidden name beside a file for what is to take its place; what a kill left there goes.
+package func freedName(beside path: String) throws(SystemError) -> String {
+  let name = path.split(separator: "/").last ?? ""
+  let temporary = "\(parentDirectory(of: path))/.\(name).sallyport-new"
+  if !removeFile(temporary), errno != ENOENT { throw .last }
+  return temporary
+}
+
+/// As `putFile`, through that name, and with the directory synced. The caller has a lock.
+package func replaceFile(
+  _ path: String, isNew: Bool = false, mode: mode_t = 0o600, _ bytes: some Content
+) throws(SystemError) {
+  try putFile(
+    path, through: try freedName(beside: path), isNew: isNew, Ownership(mode: mode), bytes)
+  try syncParent(of: path)
+}
+
+/// Removes a file, which need not be there, and syncs the directory.
+package func removeFileForGood(_ path: String) throws(SystemError) {
+  if !removeFile(path), errno != ENOENT { throw .last }
+  try syncParent(of: path)
+}
+
 /// Creates a file with this content and syncs it, but not its name.
 private func fill(
   _ path: String, _ bytes: some Content, _ ownership: Ownership

@@ -103,21 +103,6 @@ package struct StackAnalysis {
     lookAtWords()
   }
 
-  /// Whether every successful login has been asked for a code, as far as the stack decides it.
-  package var asksEverybody: Bool {
-    !findings.contains { finding in
-      switch finding {
-      case .notAsked, .authNeverRuns, .neverReached, .skipped, .notCounted, .tooComplex: true
-      case .fault, .moduleMissing, .nobodyPasses, .secondPrompt, .codeAlone,
-        .unknownAlone, .nothingToTake, .jumpPastEnd, .jumpedOver, .askedTwice,
-        .wrongPasswordReaches, .ignoreIsDenied, .enrollWithoutLine, .accountNotFirst,
-        .sessionSkipped,
-        .enrollWithoutFirstFactor, .wrongPasswordEnrolls, .enrollWithFirstPass, .demandForbidden:
-        false
-      }
-    }
-  }
-
   /// Our first line in a phase.
   package func line(_ phase: PAMPhase) -> StackEntry? { lines.first { $0.phase == phase } }
 

@@ -67,7 +67,7 @@ package struct StackPlanner {
     for name in dependents() {
       let (before, after) = (analysis(with: current, of: name), analysis(with: file, of: name))
       let known = before.findings + before.differences
-      let found = after.findings.filter(\.harmsOthers)
+      let found = after.refusals(of: .harmsOthers)
       let new = (found + after.differences.filter { !found.contains($0) })
         .filter { !known.contains($0) }
       if !new.isEmpty {
@@ -139,7 +139,7 @@ extension StackPlanner {
       throw refusal(
         "\(service) logs in without anybody there to type a code, and is left as it is")
     }
-    let fails = before.findings.filter(\.keepsEverybodyOut)
+    let fails = before.refusals(of: .keepsEverybodyOut)
     guard fails.isEmpty else { throw .unsafe(service, fails) }
     guard !before.stack.isOther(.auth), !before.stack[.auth].isEmpty else {
       throw refusal("\(service) has no auth lines of its own to add ours to")
@@ -201,21 +201,21 @@ extension StackPlanner {
     let places = places(bare, stack, inFront: hasOneField || options.afterKey)
     for (place, enroll) in places.flatMap({ place in ways.map { (place, $0) } }) {
       let one = stopping(bare, stack, options, at: place, enroll: enroll)
-      if refusals(of: one, .all).isEmpty { return one }
-      if second == nil, refusals(of: one, .worst).isEmpty { second = one }
-      if refused.isEmpty { refused = refusals(of: one, .all) }
+      if refusals(of: one).isEmpty { return one }
+      if second == nil, refusals(of: one, .unwanted).isEmpty { second = one }
+      if refused.isEmpty { refused = refusals(of: one) }
     }
     if let second { return second }
     throw refusal(refused, options)
   }
 
   /// After a key, sshd may ask for the code alone; but not if a password had to be correct before.
-  private func refusals(of attempt: Attempt, _ strictness: StackAnalysis.Strictness)
-    -> [StackFinding]
-  {
+  private func refusals(
+    of attempt: Attempt, _ wanted: Consequences = [.unwanted, .wayAround]
+  ) -> [StackFinding] {
     let differences = attempt.analysis.differences
     let mayBeAlone = service == "sshd" && !differences.contains(where: \.isCodeAlone)
-    let found = attempt.analysis.refusals(of: strictness).filter { !mayBeAlone || !$0.isCodeAlone }
+    let found = attempt.analysis.refusals(of: wanted).filter { !mayBeAlone || !$0.isCodeAlone }
     return found + differences.filter { !found.contains($0) }
   }
 
@@ -277,7 +277,7 @@ extension StackPlanner {
       return plain
     }
     let gated = attempt(bare, stack, options, at: place, enroll: enroll, isGated: true)
-    let isBetter = !gated.analysis.asksAfterWrongPassword && refusals(of: gated, .all).isEmpty
+    let isBetter = !gated.analysis.asksAfterWrongPassword && refusals(of: gated).isEmpty
     return isBetter ? gated : plain
   }
 
@@ -348,7 +348,7 @@ extension StackPlanner {
     // What `enable` wrote is removed, whatever the file was before.
     if !isVendors(bare), !isKept(bare) {
       try checkJumps(now)
-      let fails = after.findings.filter { $0.keepsEverybodyOut }
+      let fails = after.refusals(of: .keepsEverybodyOut)
       // If nobody could log in before, removing our lines makes nothing worse.
       if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
         throw .unsafe(service, fails)

@@ -105,11 +105,7 @@ package struct StackWriter {
   private func filing<Value: ~Copyable>(
     _ path: String, _ step: () throws(SystemError) -> Value
   ) throws(StackRefusal) -> Value {
-    do throws(SystemError) {
-      return try step()
-    } catch {
-      throw .system(path: path, errno: error.number)
-    }
+    try rethrow(step) { StackRefusal.system(path: path, errno: $0.number) }
   }
 
   /// The path without symbolic links; unchanged if it does not exist.

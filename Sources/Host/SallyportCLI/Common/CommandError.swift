@@ -252,18 +252,10 @@ package enum Consequence: Equatable {
 package func storing<Value>(
   _ step: () throws(StoreTrouble) -> Value
 ) throws(CommandError) -> Value {
-  do throws(StoreTrouble) {
-    return try step()
-  } catch {
-    throw .store(error)
-  }
+  try rethrow(step) { CommandError.store($0) }
 }
 
 /// As `storing`, for steps that only libcrypto can fail.
 func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(CommandError) -> Value {
-  do throws(CryptoError) {
-    return try step()
-  } catch {
-    throw .store(.crypto(error))
-  }
+  try rethrow(step) { CommandError.store(.crypto($0)) }
 }

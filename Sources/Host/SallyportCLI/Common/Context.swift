@@ -70,12 +70,8 @@ package struct Context {
   }
 
   /// The policy for a local login of this user in the service `sallyport`. If the file cannot be
-  /// used, prints a warning that says which policy applies instead.
-  func policy(_ options: PolicyOptions, for account: Account, in store: Store) -> Policy {
-    policy(at: options.conf, for: account, in: store)
-  }
-
-  /// `file`: nil for the usual one. `warns`: where it cannot be used.
+  /// used, prints a warning that says which policy applies instead, where it `warns`. `file`: nil
+  /// for the usual one.
   func policy(at file: String?, for account: Account, in store: Store, warns: Bool = true) -> Policy
   {
     let path = (file ?? policyFile).map { Array($0.utf8) }
@@ -116,10 +112,8 @@ extension Output {
   /// As `ask`, but throws `stopped` if there is no answer.
   func ask(_ prompt: String, echo: Bool, or consequence: Consequence) throws(CommandError) -> Secret
   {
-    do throws(Interruption) {
-      return try ask(prompt, echo: echo)
-    } catch {
-      throw .stopped(error, consequence)
+    try rethrow({ () throws(Interruption) in try ask(prompt, echo: echo) }) {
+      CommandError.stopped($0, consequence)
     }
   }
 
@@ -127,12 +121,9 @@ extension Output {
   func insist(_ question: String, usually: Bool = false, or consequence: Consequence)
     throws(CommandError)
   {
-    let agreed: Bool
-    do throws(Interruption) {
-      agreed = try agrees(question, usually: usually)
-    } catch {
-      throw .stopped(error, consequence)
-    }
+    let agreed = try rethrow({ () throws(Interruption) in
+      try agrees(question, usually: usually)
+    }) { CommandError.stopped($0, consequence) }
     guard agreed else { throw .declined(consequence) }
   }
 }

@@ -2,6 +2,7 @@ import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
 
 /// A person whose record is in the files of this machine, or in those that `--store` names.
@@ -142,9 +143,5 @@ struct LocalPerson: Person {
 
 /// Runs `step`, whose errors are about a user's note.
 func noting<Value>(_ step: () throws(StoreTrouble) -> Value) throws(CommandError) -> Value {
-  do throws(StoreTrouble) {
-    return try step()
-  } catch {
-    throw CommandError(note: error)
-  }
+  try rethrow(step) { CommandError(note: $0) }
 }

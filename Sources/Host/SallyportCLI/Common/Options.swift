@@ -88,11 +88,7 @@ enum AlgorithmOption: String, CaseIterable, ExpressibleByArgument {
   }
 
   init(_ algorithm: HashAlgorithm) {
-    switch algorithm {
-    case .sha1: self = .sha1
-    case .sha256: self = .sha256
-    case .sha512: self = .sha512
-    }
+    self = AlgorithmOption.allCases.first { $0.algorithm == algorithm } ?? .sha1
   }
 }
 

@@ -81,9 +81,7 @@ extension Person {
     throws(CommandError) -> Value
   {
     let authority = try authority()
-    do throws(StoreTrouble) { return try question(authority) } catch {
-      throw self.error(for: error)
-    }
+    return try rethrow({ () throws(StoreTrouble) in try question(authority) }) { error(for: $0) }
   }
 
   /// What is enrolled. Throws `absence` where nothing is.
@@ -176,10 +174,8 @@ extension Person {
 func checking(_ names: [Label], _ check: ([Label]) throws(EnrollmentChange.Flaw) -> Void)
   throws(CommandError)
 {
-  do throws(EnrollmentChange.Flaw) {
-    try check(names)
-  } catch {
-    throw CommandError(error, authenticators: names.count)
+  try rethrow({ () throws(EnrollmentChange.Flaw) in try check(names) }) {
+    CommandError($0, authenticators: names.count)
   }
 }
 

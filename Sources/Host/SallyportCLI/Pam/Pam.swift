@@ -68,11 +68,7 @@ extension PamOptions {
 
 /// Runs `step` and rethrows its error as a `CommandError`.
 func stacking<Value>(_ step: () throws(StackRefusal) -> Value) throws(CommandError) -> Value {
-  do throws(StackRefusal) {
-    return try step()
-  } catch {
-    throw .stack(error)
-  }
+  try rethrow(step) { CommandError.stack($0) }
 }
 
 extension Context {

@@ -112,11 +112,7 @@ extension Context {
   }
 
   private func revertFiling(_ step: () throws(SystemError) -> Void) throws(CommandError) {
-    do throws(SystemError) {
-      try step()
-    } catch {
-      throw unwritten(error.number)
-    }
+    try rethrow(step) { unwritten($0.number) }
   }
 }
 

@@ -52,11 +52,7 @@ struct SSHFile {
   }
 
   private func filing(_ step: () throws(SystemError) -> Void) throws(SSHTrouble) {
-    do throws(SystemError) {
-      try step()
-    } catch {
-      throw SSHFile.failed(error)
-    }
+    try rethrow(step) { SSHFile.failed($0) }
   }
 
   private static func failed(_ error: SystemError) -> SSHTrouble {

@@ -157,9 +157,5 @@ extension CommandError {
 
 /// Runs `step` and rethrows its error as a `CommandError`.
 func asSSH<Value>(_ step: () throws(SSHTrouble) -> Value) throws(CommandError) -> Value {
-  do throws(SSHTrouble) {
-    return try step()
-  } catch {
-    throw CommandError(error)
-  }
+  try rethrow(step) { CommandError($0) }
 }

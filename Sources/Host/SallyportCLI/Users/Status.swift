@@ -57,7 +57,7 @@ struct Status: Verb {
     let session = OwnSession(context, shared.storeOptions)
     let (enrollment, state) = try session.status()
     let account = Account(name: enrollment.user, uid: enrollment.uid)
-    let policy = context.policy(policy, for: account, in: Store())
+    let policy = context.policy(at: policy.conf, for: account, in: Store())
     let report = StatusReport(
       enrollment, state, nil, under: policy, at: try context.time())
     return tell(report, session.output)

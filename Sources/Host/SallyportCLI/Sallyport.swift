@@ -179,15 +179,11 @@ package enum Command {
 
   /// SUDO_USER or DOAS_USER, which are only trusted if the caller is root.
   private static func caller() -> String? {
-    // SAFETY: nobody changes the environment while it is read; the text is copied.
-    let name = unsafe getenv("SUDO_USER") ?? getenv("DOAS_USER")
-    return unsafe name.map { unsafe String(cString: $0) }
+    environment("SUDO_USER") ?? environment("DOAS_USER")
   }
 
   /// NO_COLOR is set, or the terminal is dumb or unknown.
   private static func isPlain() -> Bool {
-    // SAFETY: as above.
-    let name = unsafe getenv("TERM").map { unsafe String(cString: $0) }
-    return unsafe getenv("NO_COLOR") != nil || name == nil || name == "dumb"
+    environment("NO_COLOR") != nil || ["dumb", nil].contains(environment("TERM"))
   }
 }

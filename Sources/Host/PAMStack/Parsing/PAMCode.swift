@@ -56,6 +56,6 @@ func equal(_ bytes: [UInt8], _ word: String) -> Bool {
     && zip(bytes, word.utf8).allSatisfy { lowered($0) == lowered($1) }
 }
 
-private func lowered(_ byte: UInt8) -> UInt8 {
+func lowered(_ byte: UInt8) -> UInt8 {
   (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

@@ -25,7 +25,7 @@ struct LoginOptions: ParsableArguments {
   var origin: String?
 
   @Option(help: ArgumentHelp("The policy file.", valueName: "file"))
-  var conf = text(Store.usualPolicy)
+  var conf = "\(Store.usualPolicy)"
 }
 
 /// `sallyport config check`
@@ -78,7 +78,7 @@ struct ConfigInstall: Verb {
   var file: String
 
   @Option(help: ArgumentHelp("The file to install it as.", valueName: "file"))
-  var conf = text(Store.usualPolicy)
+  var conf = "\(Store.usualPolicy)"
 
   @OptionGroup var shared: StoreOptions
 
@@ -140,6 +140,3 @@ extension CommandError {
     }
   }
 }
-
-/// A string literal as a `String`.
-private func text(_ literal: StaticString) -> String { "\(literal)" }

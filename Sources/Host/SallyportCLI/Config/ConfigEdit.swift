@@ -105,22 +105,11 @@ private final class EditLock {
   init(_ conf: String) throws(CommandError) {
     path = conf + ".lock"
     do throws(SystemError) {
-      file = try EditLock.take(path)
+      file = try locked(path, waiting: false)
     } catch {
       guard error.number == EAGAIN else { throw .policyFile(path: path, errno: error.number) }
       let shown = printable(conf.utf8, limit: 255)
       throw CommandError(.busy, "\(shown) is being edited by somebody else")
-    }
-  }
-
-  /// The holder removes the file before it unlocks, so the file that we locked may no longer have
-  /// its name. Then try again.
-  private static func take(_ path: String) throws(SystemError) -> OpenFile {
-    while true {
-      let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-      if flock(file.number, LOCK_EX | LOCK_NB) != 0 { throw .last }
-      let (ours, named) = (try file.facts(), try? facts(of: path))
-      if let named, named.st_ino == ours.st_ino, named.st_dev == ours.st_dev { return file }
     }
   }
 

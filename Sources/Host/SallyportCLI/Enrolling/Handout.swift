@@ -71,13 +71,7 @@ struct Sheet {
   func text() -> String {
     var lines = [heading, ""]
     if let matrix = matrix() {
-      let style: QRStyle =
-        switch qr {
-        case .ascii: .ascii
-        case .inverted: .inverted
-        case .auto, .utf8, .none: .halfBlocks
-        }
-      let code = inMemory(matrix.text(style: style, quietZone: QRMatrix.usualQuietZone))
+      let code = inMemory(matrix.text(style: qr.style, quietZone: QRMatrix.usualQuietZone))
       lines += [Sheet.scan, "", plainText(code)]
     }
     lines += key + [uri, ""]

@@ -16,16 +16,12 @@ struct Import: ParsableCommand {
 /// A verb that imports. Each reads its own kind of source.
 protocol ImportVerb: Verb where Shared == StoreOptions {
   var options: ImportOptions { get }
-  /// The name of the source in JSON.
-  static var source: String { get }
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate]
   /// Whether it looked for all accounts, of which some may not be listed.
   func mayLackPeople(on machine: Machine) throws(CommandError) -> Bool
 }
 
 extension ImportVerb {
-  static var source: String { _commandName }
-
   func invocation(in context: Context) -> Invocation {
     Invocation(verb: "import \(Self._commandName)", user: user(in: context), store: shared.store)
   }
@@ -39,7 +35,7 @@ extension ImportVerb {
     let found = try candidates(context, at: try context.time())
     let done = try importer.run(try importer.persons(found))
     let report = ImportReport(
-      done, source: Self.source, dryRun: options.dryRun, store: shared.store)
+      done, source: Self._commandName, dryRun: options.dryRun, store: shared.store)
     let output = context.output(shared)
     output.answer(report.facts, report.text(width: output.width))
     if let number = context.terminal.failure, report.hasBackupCodes {

@@ -98,26 +98,11 @@ extension Imported {
 
   var name: String { shownUser ?? person.line.map { "line \($0)" } ?? "a user" }
 
-  var isNew: Bool {
-    switch result {
-    case .imported: true
-    case .already, .not: false
-    }
-  }
+  var isNew: Bool { if case .imported = result { true } else { false } }
 
-  var isCaughtUp: Bool {
-    switch result {
-    case .already(let caughtUp): caughtUp
-    case .imported, .not: false
-    }
-  }
+  var isCaughtUp: Bool { if case .already(caughtUp: true) = result { true } else { false } }
 
-  var obstacles: [Obstacle]? {
-    switch result {
-    case .imported, .already: nil
-    case .not(let obstacles): obstacles
-    }
-  }
+  var obstacles: [Obstacle]? { if case .not(let obstacles) = result { obstacles } else { nil } }
 
   /// `phone, TOTP 6 digits 30 s`
   var authenticatorTexts: [String] {

@@ -16,7 +16,8 @@ enum Editor {
 
   /// Runs the editor on a file, on this process's terminal, and waits for it.
   static func run(_ path: String) -> EditorStatus {
-    let command = variable("VISUAL") ?? variable("EDITOR") ?? usual
+    let set = [environment("VISUAL"), environment("EDITOR")].compactMap { $0 }
+    let command = set.first { !$0.isEmpty } ?? usual
     // While it waits, system(3) ignores SIGINT and SIGQUIT, which are meant for the editor.
     // SAFETY: the C string lives for the call.
     let status = unsafe system("\(command) \(quotedForPOSIX(path))")
@@ -24,11 +25,10 @@ enum Editor {
     if status == 0 { return .done }
     return .failed(status & 0x7f == 0 ? status >> 8 & 0xff : 128 + (status & 0x7f))
   }
+}
 
-  /// nil if the variable is not set or empty.
-  private static func variable(_ name: String) -> String? {
-    // SAFETY: nobody changes the environment while it is read; the text is copied.
-    let value = unsafe getenv(name).map { unsafe String(cString: $0) }
-    return value.flatMap { $0.isEmpty ? nil : $0 }
-  }
+/// The value of a variable of the environment; nil if it is not set.
+func environment(_ name: String) -> String? {
+  // SAFETY: nobody changes the environment while it is read; the text is copied.
+  unsafe getenv(name).map { unsafe String(cString: $0) }
 }

@@ -4,6 +4,15 @@ import SallyportCore
 /// `--qr`: how to draw the QR code.
 enum QRChoice: String, CaseIterable {
   case auto, utf8, inverted, ascii, none
+
+  /// Where nothing is known of the screen.
+  var style: QRStyle {
+    switch self {
+    case .ascii: .ascii
+    case .inverted: .inverted
+    case .auto, .utf8, .none: .halfBlocks
+    }
+  }
 }
 
 /// A QR code as text, or why there is none.
@@ -20,9 +29,8 @@ enum QRDrawing: Equatable {
   init(_ choice: QRChoice, on screen: Screen?, hasColours: Bool, matrix: () -> QRMatrix) {
     switch choice {
     case .none: self = .nothing
-    case .utf8: self = .code(drawn(matrix(), .halfBlocks, QRMatrix.usualQuietZone))
-    case .inverted: self = .code(drawn(matrix(), .inverted, QRMatrix.usualQuietZone))
-    case .ascii: self = .code(drawn(matrix(), .ascii, QRMatrix.usualQuietZone))
+    case .utf8, .inverted, .ascii:
+      self = .code(drawn(matrix(), choice.style, QRMatrix.usualQuietZone))
     case .auto:
       guard let screen else {
         self = .noTerminal

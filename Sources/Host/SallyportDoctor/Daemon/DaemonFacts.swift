@@ -124,18 +124,14 @@ extension SocketFacts {
       }
       return ServiceAnswer.decode(bytes, to: verb) == nil ? .otherVersion : .right
     } catch {
-      guard case .service(_, let fault) = error else { return .unasked(text(error)) }
+      guard case .service(_, let fault) = error else {
+        return .unasked(Message(error, at: Invocation(verb: "doctor")).text)
+      }
       return answer(fault, after: Clock.monotonicMilliseconds() - start)
     }
   }
 
   private static let timeout: UInt64 = 1000
-
-  private static func text(_ trouble: StoreTrouble) -> String {
-    var line = LogLine("")
-    line.add(trouble)
-    return String(decoding: line.bytes, as: UTF8.self)
-  }
 
   /// One that closes the connection at once has not understood the question.
   private static func answer(_ fault: StoreTrouble.ServiceFault, after time: UInt64) -> Answer {

@@ -6,12 +6,7 @@ package enum Probe<Value> {
   /// It could not be examined, for this reason.
   case unseen(String)
 
-  package var value: Value? {
-    switch self {
-    case .seen(let value): value
-    case .absent, .unseen: nil
-    }
-  }
+  package var value: Value? { if case .seen(let value) = self { value } else { nil } }
 
   func map<Other>(_ change: (Value) -> Other) -> Probe<Other> { flatMap { .seen(change($0)) } }
 

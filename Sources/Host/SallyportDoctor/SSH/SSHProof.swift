@@ -24,12 +24,7 @@ package struct RunningSSHD {
     case notListening
     case other
 
-    var methods: Set<String>? {
-      switch self {
-      case .offers(let methods): methods
-      case .notListening, .other: nil
-      }
-    }
+    var methods: Set<String>? { if case .offers(let methods) = self { methods } else { nil } }
   }
 
   /// Throws `notRunning` if nobody listens.

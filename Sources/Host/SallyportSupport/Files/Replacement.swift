@@ -41,14 +41,19 @@ package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Conten
   }
 }
 
-/// A file that one at a time writes: a process that waited for it may find that it is gone. In a
-/// directory that others can read, they could hold a lock on that, but not on a file of its owner's
-/// alone.
-private func locked(_ path: String) throws(SystemError) -> OpenFile {
+/// A file that one at a time writes, and removes before it unlocks it: a process that waited for it
+/// may find that it is gone, and tries again. In a directory that others can read, they could hold a
+/// lock on that, but not on a file of its owner's alone. Throws EAGAIN if another has it and this
+/// one is not `waiting`.
+package func locked(_ path: String, waiting: Bool = true) throws(SystemError) -> OpenFile {
   while true {
     let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-    // Where the file system has no locks there is no waiting.
-    while flock(file.number, LOCK_EX) != 0, errno == EINTR {}
+    if waiting {
+      // Where the file system has no locks there is no waiting.
+      while flock(file.number, LOCK_EX) != 0, errno == EINTR {}
+    } else if flock(file.number, LOCK_EX | LOCK_NB) != 0 {
+      throw .last
+    }
     let own = try file.facts()
     guard own.isRegular else { throw .notRegular }
     if let named = try? facts(of: path), named.st_ino == own.st_ino, named.st_dev == own.st_dev {

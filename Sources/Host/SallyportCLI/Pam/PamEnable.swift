@@ -74,7 +74,7 @@ struct PamEnable: Verb {
     }
     for line in asking + chosen.flatMap({ $0.notes(in: context.stacks) }) { output.say(line) }
     if !force {
-      for plan in changing { if let obstacle = plan.impact?.obstacle { throw obstacle } }
+      for plan in changing { if let obstacle = plan.forecast?.obstacle { throw obstacle } }
     }
     for plan in changing { output.say(plan.text(width: output.width)) }
     if options.dryRun {
@@ -179,13 +179,13 @@ struct PamEnable: Verb {
     let isSet = try asSSH { () throws(SSHTrouble) in try side?.changesNothing() ?? true }
     var plan = PamPlan(change: change, side: side, isSet: isSet)
     if !plan.changesNothing {
-      plan.impact = try LoginImpact(of: change, side, nullok: nullok, shared, context)
+      plan.forecast = try ForecastReport(of: change, side, nullok: nullok, shared, context)
     }
     return plan
   }
 
   private func sshSide(_ context: Context) throws(CommandError) -> SSHSide? {
-    let enrolled = try LoginImpact.enrolled(in: context.store(shared))
+    let enrolled = try ForecastReport.enrolled(in: context.store(shared))
     return try asSSH { () throws(SSHTrouble) in
       try SSHSide(sshd, enrolled: enrolled, isDryRun: options.dryRun, context)
     }
@@ -220,7 +220,7 @@ struct PamEnable: Verb {
         changed: backups != nil && !plan.changesNothing, backup: backups?[plan.service],
         lines: plan.change.analysis.lines.map(LineFacts.init),
         findings: plan.change.analysis.findings.map(\.text),
-        lockedOut: plan.impact?.lockedOut ?? [], sshd: plan.side?.facts)
+        lockedOut: plan.forecast?.lockedOut ?? [], sshd: plan.side?.facts)
     }
   }
 

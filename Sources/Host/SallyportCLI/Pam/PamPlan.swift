@@ -9,7 +9,7 @@ struct PamPlan {
   /// sshd is as wanted already, or is not concerned.
   let isSet: Bool
   /// nil if nothing changes.
-  var impact: LoginImpact?
+  var forecast: ForecastReport?
 
   var service: String { change.service }
   var changesNothing: Bool { change.changesNothing && isSet }
@@ -17,7 +17,7 @@ struct PamPlan {
   /// What is shown before the question.
   func text(width: Int) -> String {
     let diffs = [side?.diff, change.changesNothing ? nil : StackDiff(change).text]
-    return (diffs + [impact?.text(width: width)]).compactMap { $0 }.joined(separator: "\n")
+    return (diffs + [forecast?.text(width: width)]).compactMap { $0 }.joined(separator: "\n")
   }
 
   func step(in context: Context) -> PamStep<StackWriter.Written?> {

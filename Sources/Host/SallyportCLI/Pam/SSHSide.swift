@@ -108,7 +108,7 @@ struct SSHSide {
   // MARK: what is shown before the question
 
   func text(width: Int) -> [String] {
-    LoginImpact.list("Still in by key alone", plan.byKeyAlone, width: width)
+    ForecastReport.list("Still in by key alone", plan.byKeyAlone, width: width)
       + (obstacle.map { ["warning: \($0.message.text)"] } ?? [])
   }
 

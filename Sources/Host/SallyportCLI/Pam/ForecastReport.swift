@@ -6,8 +6,8 @@ import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
-/// The effect of a changed stack on the users of this machine.
-struct LoginImpact {
+/// What a changed stack means for the users of this machine, as it is shown before the question.
+struct ForecastReport {
   private let analysis: StackAnalysis
   private let enrolled: [String]
   /// The user who called sudo, if not enrolled.
@@ -31,10 +31,10 @@ struct LoginImpact {
     self.side = side
     dependents = change.dependents.filter { !KnownServices.withoutAuth.contains($0) }
     let store = try context.store(options)
-    enrolled = try LoginImpact.enrolled(in: store)
+    enrolled = try ForecastReport.enrolled(in: store)
     caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
-    (policy, policyProblem) = LoginImpact.policy(change.service, nullok: nullok, store, context)
-    otherAccount = LoginImpact.otherAccount([change.service] + dependents, context)
+    (policy, policyProblem) = ForecastReport.policy(change.service, nullok: nullok, store, context)
+    otherAccount = ForecastReport.otherAccount([change.service] + dependents, context)
     let now = try context.time()
     forecast = try storing { () throws(StoreTrouble) in
       try LoginForecast(
@@ -149,7 +149,7 @@ struct LoginImpact {
     let warnings = [policyProblem].compactMap { $0 } + analysis.findings.map(\.text) + oldLines
     let way = analysis.stack.service == "sshd" ? "ssh" : printable(analysis.stack.service.utf8)
     var lines = [walked] + included + (side?.text(width: width) ?? [])
-    lines += LoginImpact.list("Locked out of \(way) after this", lockedOut, width: width)
+    lines += ForecastReport.list("Locked out of \(way) after this", lockedOut, width: width)
     return (lines + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 

@@ -112,18 +112,18 @@ extension Output {
   /// As `ask`, but throws `stopped` if there is no answer.
   func ask(_ prompt: String, echo: Bool, or consequence: Consequence) throws(CommandError) -> Secret
   {
-    try rethrow({ () throws(Interruption) in try ask(prompt, echo: echo) }) {
-      CommandError.stopped($0, consequence)
-    }
+    try rethrow(
+      { () throws(Interruption) in try ask(prompt, echo: echo) },
+      as: { CommandError.stopped($0, consequence) })
   }
 
   /// As `agrees`, but throws unless the answer is yes.
   func insist(_ question: String, usually: Bool = false, or consequence: Consequence)
     throws(CommandError)
   {
-    let agreed = try rethrow({ () throws(Interruption) in
-      try agrees(question, usually: usually)
-    }) { CommandError.stopped($0, consequence) }
+    let agreed = try rethrow(
+      { () throws(Interruption) in try agrees(question, usually: usually) },
+      as: { CommandError.stopped($0, consequence) })
     guard agreed else { throw .declined(consequence) }
   }
 }

@@ -81,7 +81,8 @@ extension Person {
     throws(CommandError) -> Value
   {
     let authority = try authority()
-    return try rethrow({ () throws(StoreTrouble) in try question(authority) }) { error(for: $0) }
+    return try rethrow(
+      { () throws(StoreTrouble) in try question(authority) }, as: { error(for: $0) })
   }
 
   /// What is enrolled. Throws `absence` where nothing is.
@@ -174,9 +175,9 @@ extension Person {
 func checking(_ names: [Label], _ check: ([Label]) throws(EnrollmentChange.Flaw) -> Void)
   throws(CommandError)
 {
-  try rethrow({ () throws(EnrollmentChange.Flaw) in try check(names) }) {
-    CommandError($0, authenticators: names.count)
-  }
+  try rethrow(
+    { () throws(EnrollmentChange.Flaw) in try check(names) },
+    as: { CommandError($0, authenticators: names.count) })
 }
 
 extension CommandError {

@@ -10,7 +10,16 @@ extension CommandError {
 
   /// `sallyport-session` said what is no answer, or nothing.
   static func session(_ fault: SessionConnection.Fault) -> CommandError {
-    CommandError { _ in Message(fault) }
+    let socket = SessionConnection.usualPath
+    return switch fault {
+    case .absent, .silent, .nothingYet:
+      CommandError(
+        .busy, "the session ended without an answer; sallyport status shows what is enrolled")
+    case .notRoot(let user):
+      CommandError(.notPermitted, "\(socket) is not root's but of uid \(user)")
+    case .garbage: CommandError(.busy, "the answer of the session cannot be read")
+    case .failed(let number): CommandError(.inputOutput, "\(socket): \(errnoText(number))")
+    }
   }
 }
 
@@ -86,19 +95,6 @@ extension Message {
       self.init(
         "the fleet has your enrollment: it is shown to root alone", .notPermitted,
         hints: ["sudo \(invocation.again())"])
-    }
-  }
-
-  init(_ fault: SessionConnection.Fault) {
-    switch fault {
-    case .absent, .silent, .nothingYet:
-      self.init(
-        "the session ended without an answer; sallyport status shows what is enrolled", .busy)
-    case .notRoot(let user):
-      self.init("\(SessionConnection.usualPath) is not root's but of uid \(user)", .notPermitted)
-    case .garbage: self.init("the answer of the session cannot be read", .busy)
-    case .failed(let number):
-      self.init("\(SessionConnection.usualPath): \(errnoText(number))", .inputOutput)
     }
   }
 }

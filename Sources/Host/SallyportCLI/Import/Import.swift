@@ -15,6 +15,7 @@ struct Import: ParsableCommand {
 
 /// A verb that imports. Each reads its own kind of source.
 protocol ImportVerb: Verb where Shared == StoreOptions {
+  var user: String? { get }
   var options: ImportOptions { get }
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate]
   /// Whether it looked for all accounts, of which some may not be listed.
@@ -51,6 +52,8 @@ extension ImportVerb {
   }
 
   func mayLackPeople(on machine: Machine) throws(CommandError) -> Bool { false }
+
+  func user(in context: Context) -> String? { user }
 }
 
 /// `sallyport import google-authenticator`
@@ -73,8 +76,6 @@ struct ImportGoogleAuthenticator: ImportVerb {
 
   @OptionGroup var options: ImportOptions
   @OptionGroup var shared: StoreOptions
-
-  func user(in context: Context) -> String? { user }
 
   func validate() throws {
     if user != nil, allHomes {
@@ -163,8 +164,6 @@ struct ImportPAMOath: ImportVerb {
   @OptionGroup var options: ImportOptions
   @OptionGroup var shared: StoreOptions
 
-  func user(in context: Context) -> String? { user }
-
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
     let list = UsersOath(try listContent(of: file, context))
     if list.lines.isEmpty, !list.others.isEmpty {
@@ -218,8 +217,6 @@ struct ImportURI: ImportVerb {
 
   @OptionGroup var options: ImportOptions
   @OptionGroup var shared: StoreOptions
-
-  func user(in context: Context) -> String? { user }
 
   func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
     let list = URIList(try listContent(of: file, context), isOneUsers: user != nil)

@@ -55,7 +55,7 @@ final class SystemTerminal: Terminal {
       let got = unsafe buffer.withMutableBytes { bytes in
         unsafe readSome(from: 0, into: UnsafeMutableRawBufferPointer(rebasing: bytes[count...]))
       }
-      let more = try typed(got)
+      let more = try rethrow(got.get) { Interruption.failure($0.number) }
       if more == 0 { break }
       count += more
     }
@@ -91,16 +91,9 @@ final class SystemTerminal: Terminal {
     var byte: UInt8 = 0
     // SAFETY: the byte lives for the call.
     let got = unsafe withUnsafeMutableBytes(of: &byte) { unsafe readSome(from: 0, into: $0) }
-    let count = try typed(got)
+    let count = try rethrow(got.get) { Interruption.failure($0.number) }
     isAtEnd = count == 0
     return count == 1 ? byte : nil
-  }
-
-  private func typed(_ got: Result<Int, SystemError>) throws(Interruption) -> Int {
-    switch got {
-    case .success(let count): return count
-    case .failure(let error): throw .failure(error.number)
-    }
   }
 
   private func wait() throws(Interruption) {

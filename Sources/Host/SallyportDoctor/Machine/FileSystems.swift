@@ -1,26 +1,22 @@
 import CCommand
 
 /// File systems that affect what a store is for.
-enum FileSystemKind: String, CaseIterable {
-  case tmpfs, ramfs, zfs, bcachefs, nilfs2, f2fs, nfs, cifs, smb2, fuse
-  case ninep = "9p"
+///
+/// By their types in statfs(2).
+enum FileSystemKind: UInt32 {
+  case tmpfs = 0x0102_1994
+  case ramfs = 0x8584_58f6
+  case zfs = 0x2fc1_2fc1
+  case bcachefs = 0xca45_1a4e
+  case nilfs2 = 0x3434
+  case f2fs = 0xf2f5_2010
+  case nfs = 0x6969
+  case cifs = 0xff53_4d42
+  case smb2 = 0xfe53_4d42
+  case fuse = 0x6573_5546
+  case ninep = 0x0102_1997
 
-  /// Its type in statfs(2).
-  var magic: UInt32 {
-    switch self {
-    case .tmpfs: 0x0102_1994
-    case .ramfs: 0x8584_58f6
-    case .zfs: 0x2fc1_2fc1
-    case .bcachefs: 0xca45_1a4e
-    case .nilfs2: 0x3434
-    case .f2fs: 0xf2f5_2010
-    case .nfs: 0x6969
-    case .cifs: 0xff53_4d42
-    case .smb2: 0xfe53_4d42
-    case .fuse: 0x6573_5546
-    case .ninep: 0x0102_1997
-    }
-  }
+  var name: String { self == .ninep ? "9p" : "\(self)" }
 
   /// What it does to a store, and what to do about it.
   var problem: (reason: String, advice: String) {
@@ -66,5 +62,5 @@ extension DiskFacts {
   /// Copies on write, unless a file is set otherwise, as those of the store are.
   static let btrfs: UInt32 = 0x9123_683e
 
-  var kind: FileSystemKind? { FileSystemKind.allCases.first { $0.magic == type } }
+  var kind: FileSystemKind? { FileSystemKind(rawValue: type) }
 }

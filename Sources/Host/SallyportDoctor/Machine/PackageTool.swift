@@ -28,32 +28,22 @@ enum PackageTool: Equatable {
   /// The package of the module.
   private var module: String { self == .apt ? "libpam-sallyport" : "pam-sallyport" }
 
-  /// The command that installs a package which has the same name everywhere.
-  func install(_ package: String) -> String {
+  private var verbs: (install: String, upgrade: String, reinstall: String) {
     switch self {
-    case .apt: "apt-get install \(package)"
-    case .dnf: "dnf install \(package)"
-    case .zypper: "zypper install \(package)"
+    case .apt: ("apt-get install", "apt-get install", "apt-get install --reinstall")
+    case .dnf: ("dnf install", "dnf upgrade", "dnf reinstall")
+    case .zypper: ("zypper install", "zypper update", "zypper install --force")
     }
   }
+
+  /// The command that installs a package which has the same name everywhere.
+  func install(_ package: String) -> String { "\(verbs.install) \(package)" }
 
   /// The command that brings module and command to one version.
-  var upgradeOurs: String {
-    switch self {
-    case .apt: "apt-get install \(module) sallyport"
-    case .dnf: "dnf upgrade \(module) sallyport"
-    case .zypper: "zypper update \(module) sallyport"
-    }
-  }
+  var upgradeOurs: String { "\(verbs.upgrade) \(module) sallyport" }
 
   /// The command that puts the files of the module's package back.
-  var reinstallModule: String {
-    switch self {
-    case .apt: "apt-get install --reinstall \(module)"
-    case .dnf: "dnf reinstall \(module)"
-    case .zypper: "zypper install --force \(module)"
-    }
-  }
+  var reinstallModule: String { "\(verbs.reinstall) \(module)" }
 
   /// The command that prints the version of the module's package.
   var versionOfModule: [String] {

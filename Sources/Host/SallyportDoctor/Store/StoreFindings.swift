@@ -17,9 +17,8 @@ struct StoreFindings {
         .unseen("store-closed", area, "only root can read the store: not checked", fixes: [fix])
       ]
     }
-    let whole = [directories, decoy, leftovers, space, fileSystem, writing].compactMap { $0 }
-    return [parent, label].compactMap { $0 } + whole.flatMap { $0 } + store.users.flatMap(findings)
-      + people
+    return [parent, label, directories, decoy, leftovers].compactMap { $0 } + space
+      + [fileSystem, writing].compactMap { $0 } + store.users.flatMap(findings) + people
   }
 
   /// One of our commands, for this store.
@@ -76,46 +75,42 @@ struct StoreFindings {
       effect: label.isEnforced ? .locksOut("everybody who is asked for a code") : nil)
   }
 
-  private var directories: [Finding] {
+  private var directories: Finding? {
     let open = store.directories.sorted { $0.key < $1.key }.filter { $0.value.mode & 0o055 != 0 }
-    if store.error != nil { return [] }
+    if store.error != nil { return nil }
     guard let first = open.first else {
-      return [.ok("store-directories", area, "the directories are closed to others")]
+      return .ok("store-directories", area, "the directories are closed to others")
     }
     let mode = String(first.value.mode & 0o777, radix: 8)
-    return [
-      .warning(
-        "store-directories", area, "\(first.key) shows others who is enrolled (mode \(mode))",
-        fixes: open.map { .command("chmod 0700 \(shellQuoted($0.key))") })
-    ]
+    return .warning(
+      "store-directories", area, "\(first.key) shows others who is enrolled (mode \(mode))",
+      fixes: open.map { .command("chmod 0700 \(shellQuoted($0.key))") })
   }
 
-  private var decoy: [Finding] {
-    switch store.decoyError {
-    case nil: return [.ok("store-decoy", area, "the decoy is intact")]
+  private var decoy: Finding? {
+    guard let error = store.decoyError else {
+      return .ok("store-decoy", area, "the decoy is intact")
+    }
+    if store.error != nil { return nil }
+    switch error {
     case .noStore, .incomplete, .malformed, .state, .foreignState, .unsettled:
-      if store.error != nil { return [] }
-      return [
-        .warning(
-          "store-decoy", area,
-          "the decoy is missing or broken: answers tell strangers who is enrolled",
-          fixes: [sallyport("prepare")])
-      ]
-    case .some(let found):
-      return store.error == nil ? [finding("store-decoy", .warning, found)] : []
+      return .warning(
+        "store-decoy", area,
+        "the decoy is missing or broken: answers tell strangers who is enrolled",
+        fixes: [sallyport("prepare")])
+    case .system, .unsafe, .otherUser, .otherUID, .busy, .exists, .service, .crypto, .outOfMemory:
+      return finding("store-decoy", .warning, error)
     }
   }
 
-  private var leftovers: [Finding] {
+  private var leftovers: Finding {
     if store.leftovers.isEmpty {
-      return [.ok("store-leftovers", area, "nothing is left over from a crash")]
+      return .ok("store-leftovers", area, "nothing is left over from a crash")
     }
-    return [
-      .warning(
-        "store-leftovers", area,
-        "\(listed(store.leftovers, 1)) is left over from a crash and can hold a secret",
-        fixes: [sallyport("prepare")])
-    ]
+    return .warning(
+      "store-leftovers", area,
+      "\(listed(store.leftovers, 1)) is left over from a crash and can hold a secret",
+      fixes: [sallyport("prepare")])
   }
 
   // MARK: the disk
@@ -140,46 +135,40 @@ struct StoreFindings {
     return found.isEmpty ? [.ok("store-space", area, "the disk has free space")] : found
   }
 
-  private var fileSystem: [Finding] {
-    guard let disk = store.disk.value else { return [] }
+  private var fileSystem: Finding? {
+    guard let disk = store.disk.value else { return nil }
     if let kind = disk.kind {
       let (reason, advice) = kind.problem
-      return [
-        .warning(
-          "store-file-system", area, "the store is on \(kind.rawValue): \(reason)",
-          fixes: [.advice(advice)])
-      ]
+      return .warning(
+        "store-file-system", area, "the store is on \(kind.name): \(reason)",
+        fixes: [.advice(advice)])
     }
     let copied = store.users.filter { $0.isInPlace == false }
     guard let first = copied.first else {
-      return [.ok("store-file-system", area, "the file system writes in place")]
+      return .ok("store-file-system", area, "the file system writes in place")
     }
-    return [
-      .warning(
-        "store-copy-on-write", area,
-        "\(counted(copied.count, "state")) would be copied at each write, such as "
-          + "\(first.directory): on a full disk those users cannot log in",
-        fixes: [first.name.map { sallyport("enroll", $0, "--force") } ?? .advice("lsattr -R")])
-    ]
+    return .warning(
+      "store-copy-on-write", area,
+      "\(counted(copied.count, "state")) would be copied at each write, such as "
+        + "\(first.directory): on a full disk those users cannot log in",
+      fixes: [first.name.map { sallyport("enroll", $0, "--force") } ?? .advice("lsattr -R")])
   }
 
-  private var writing: [Finding] {
+  private var writing: Finding? {
     switch store.writing {
     case .works:
       return store.error == nil
-        ? [.ok("store-writing", area, "a state can be created, locked, changed and read")] : []
+        ? .ok("store-writing", area, "a state can be created, locked, changed and read") : nil
     case .fails(let step, let number):
       let isFull = step == .make || step == .fill
       let full = isFull && [ENOSPC, EDQUOT].contains(number)
-      return [
-        Finding(
-          "store-writing", area,
-          full
-            ? "nobody can be enrolled: \(errnoText(number))"
-            : "a state cannot be written: \(errnoText(number))", severity: full ? .warning : .error,
-          fixes: [fix(forWriting: number)],
-          effect: full ? nil : .locksOut("everybody who is asked for a code"))
-      ]
+      return Finding(
+        "store-writing", area,
+        full
+          ? "nobody can be enrolled: \(errnoText(number))"
+          : "a state cannot be written: \(errnoText(number))", severity: full ? .warning : .error,
+        fixes: [fix(forWriting: number)],
+        effect: full ? nil : .locksOut("everybody who is asked for a code"))
     }
   }
 

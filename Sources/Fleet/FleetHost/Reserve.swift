@@ -13,14 +13,7 @@ package import SallyportSystem
 /// that, the report to the fleet as pending.
 package final class Reserve: Sendable {
   /// One person in it.
-  package struct Entry: Equatable, Sendable {
-    package let name: UserName
-    package let enrollmentID: UInt64
-    package let receipt: [UInt8]
-    package let setID: UInt64
-    /// Bit n: the n-th code is used.
-    package let used: UInt64
-  }
+  package typealias Entry = ReserveQuestion.Entry
 
   let store: Store
   private let moment: @Sendable () -> ReserveAge.Moment
@@ -172,11 +165,8 @@ package final class Reserve: Sendable {
     do throws(StoreTrouble) {
       return try store.entry(stored: try store.storedName(of: name))
     } catch {
-      switch error {
-      case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: return nil
-      case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .service, .crypto, .outOfMemory:
-        throw error
-      }
+      if error.isBrokenEnrollment { return nil }
+      throw error
     }
   }
 
@@ -277,18 +267,13 @@ package final class Reserve: Sendable {
   }
 }
 
-extension Reserve.Entry {
+extension ReserveQuestion.Entry {
   init?(_ record: Record, _ receipt: [UInt8]) {
     guard let set = record.enrollment.backupCodes else { return nil }
     let state = record.state.backupCodes
     self.init(
       name: record.enrollment.user, enrollmentID: record.enrollment.id, receipt: receipt,
       setID: set.id, used: state?.setID == set.id ? state?.used ?? 0 : 0)
-  }
-
-  var question: ReserveQuestion.Entry {
-    ReserveQuestion.Entry(
-      name: name, enrollmentID: enrollmentID, receipt: receipt, setID: setID, used: used)
   }
 }
 

@@ -310,7 +310,7 @@ package final class ReserveSync: Sendable {
       if let entry = try readable(name) { left.append((name, entry)) }
     }
     repeat {
-      let (progress, answer) = try ask(.confirm(left.map(\.1.question)), within: milliseconds)
+      let (progress, answer) = try ask(.confirm(left.map(\.1)), within: milliseconds)
       guard case .confirmed(let verdicts)? = answer else { return progress }
       for ((name, entry), verdict) in zip(left, verdicts) {
         let progress = try take(verdict, of: entry, name, within: milliseconds)
@@ -328,14 +328,10 @@ package final class ReserveSync: Sendable {
       try reserve.forget(name)
       return nil
     } catch {
-      switch error {
-      case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID:
-        complain(error)
-        try reserve.remove(stored: name)
-        return nil
-      case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .service, .crypto, .outOfMemory:
-        throw error
-      }
+      guard error.isBrokenEnrollment else { throw error }
+      complain(error)
+      try reserve.remove(stored: name)
+      return nil
     }
   }
 

@@ -1,3 +1,4 @@
+import FleetProtocol
 import Foundation
 import OneTimePassword
 import SallyportAdministration

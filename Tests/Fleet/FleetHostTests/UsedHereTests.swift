@@ -1,4 +1,5 @@
 import CService
+import FleetProtocol
 import Foundation
 import OneTimePassword
 import SallyportCore

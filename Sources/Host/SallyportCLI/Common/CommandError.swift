@@ -219,17 +219,6 @@ extension Message {
   static let clockHint = "date      compare it with the clock of the phone"
 }
 
-extension StoreTrouble {
-  /// Whether the user's stored files are at fault, so that replacing or removing them fixes it.
-  var isBrokenEnrollment: Bool {
-    switch self {
-    case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true
-    case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .service, .crypto, .outOfMemory:
-      false
-    }
-  }
-}
-
 /// What was not done because of an error.
 package enum Consequence: Equatable {
   case notEnrolled

@@ -96,3 +96,14 @@ extension SettingsError.Problem {
     return String(decoding: line.bytes, as: UTF8.self)
   }
 }
+
+extension StoreTrouble {
+  /// Whether the user's stored files are at fault, so that replacing or removing them fixes it.
+  package var isBrokenEnrollment: Bool {
+    switch self {
+    case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID: true
+    case .system, .noStore, .unsafe, .busy, .unsettled, .exists, .service, .crypto, .outOfMemory:
+      false
+    }
+  }
+}

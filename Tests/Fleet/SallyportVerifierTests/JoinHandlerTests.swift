@@ -43,7 +43,8 @@ struct `Joining by a token` {
     _ purpose: JoinRequest.Purpose, _ secret: Secret, _ number: UInt8, names: [UserName] = []
   ) throws -> JoinAnswer? {
     let frame = try #require(JoinRequest(purpose, secret, names: names).encoded())
-    return JoinAnswer.decode(handler.answer(key: key(number), try #require(handler.read(frame))))
+    let answer = handler.answer(key: key(number), try #require(handler.read(frame)))
+    return JoinAnswer.decode(try #require(answer.encoded()))
   }
 
   private func isWelcome(_ answer: JoinAnswer?, enrolls: Bool = false) -> Bool {

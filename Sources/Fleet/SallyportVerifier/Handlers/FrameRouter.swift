@@ -88,6 +88,11 @@ package struct FrameRouter: Sendable {
 }
 
 extension VerifierAnswer {
+  /// An empty one where there is none that a host would understand.
+  init(to kind: FrameKind, _ answer: (some FrameAnswer)?) {
+    self.init(to: kind, answer?.encoded() ?? [])
+  }
+
   fileprivate var isWelcome: Bool {
     if case .welcome = JoinAnswer.decode(body) { true } else { false }
   }

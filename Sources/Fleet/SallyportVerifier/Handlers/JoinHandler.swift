@@ -47,18 +47,18 @@ package struct JoinHandler: FrameHandler {
   package func answer(_ request: JoinRequest?, from asker: HostIdentity, arrived: UInt64)
     -> VerifierAnswer
   {
-    VerifierAnswer(to: .join, request.map { answer(key: asker.pin.bytes, $0) } ?? [])
+    VerifierAnswer(to: .join, request.map { answer(key: asker.pin.bytes, $0) })
   }
 
-  /// The frame of the answer to a machine with this key.
-  func answer(key: [UInt8], _ request: JoinRequest) -> [UInt8] {
+  /// To a machine with this key.
+  func answer(key: [UInt8], _ request: JoinRequest) -> JoinAnswer {
     do throws(DatabaseFault) {
-      return try answer(request, key).encoded() ?? []
+      return try answer(request, key)
     } catch {
       var line = LogLine("database error: joining: ")
       line.add(escaped(Array(error.text.utf8), limit: 400))
       database.note(.error, line)
-      return JoinAnswer.trouble.encoded() ?? []
+      return .trouble
     }
   }
 

@@ -14,7 +14,7 @@ package enum ManagementRequest: Sendable {
 /// Takes enrollments from the files of hosts that may enroll people of the fleet, and gives them
 /// back.
 package struct ManagementHandler: FrameHandler {
-  private let database: Database
+  let database: Database
 
   package init(_ database: Database) { self.database = database }
 
@@ -22,51 +22,47 @@ package struct ManagementHandler: FrameHandler {
     MoveRequest.decode(body).map { .move($0) } ?? PersonRequest.decode(body).map { .person($0) }
   }
 
-  package func name(in request: ManagementRequest) -> [UInt8]? {
-    switch request {
-    case .move(let request): request.name.bytes
-    case .person(let request): request.name.bytes
-    }
-  }
+  package func name(in request: ManagementRequest) -> [UInt8]? { request.name.bytes }
 
   /// An empty answer to what is no request.
   package func answer(_ request: ManagementRequest?, from asker: HostIdentity, arrived: UInt64)
     -> VerifierAnswer
   {
-    switch (request, asker.host) {
-    case (.move(let request), let host?): answer(request, on: host, enrolls: asker.enrolls)
-    case (.person(let request), let host?):
-      PersonHandler(database: database).answer(request, on: host, enrolls: asker.enrolls)
-    case (_, nil), (nil, _): VerifierAnswer(to: .management, [])
-    }
-  }
-
-  private func answer(_ request: MoveRequest, on host: [UInt8], enrolls: Bool) -> VerifierAnswer {
-    guard enrolls else { return answer(.notAllowed) }
+    guard let request, let host = asker.host else { return VerifierAnswer(to: .management, []) }
+    // The kinds of a MoveAnswer are the same in all answers.
+    guard asker.enrolls else { return VerifierAnswer(to: .management, MoveAnswer.notAllowed) }
     if database.isAway { return .databaseAway }
-    let event = Event(of: "sallyport-fleet", on: host, name: request.name.bytes)
+    let event = Event(of: request.service, on: host, name: request.name.bytes)
     let store = FleetStore(database, event, uid: nil)
     do throws(StoreTrouble) {
-      if request.isTaking {
-        // What migrate --finish has written is read with any row.
-        _ = try store.standing(of: request.name)
-        if !database.writesNew { return .notServed }
+      switch request {
+      case .move(let request): return try answer(request, on: host, by: store)
+      case .person(let request):
+        return VerifierAnswer(to: .management, try perform(request, on: host, by: store))
       }
-      if case .fetch(let name, let isForced) = request {
-        let told = try fetched(name, isForced: isForced, on: host, from: store)
-        // A secret leaves the fleet: a warning for each.
-        if case .copy = told {
-          database.note(.warning, request.action, of: name, on: host)
-        }
-        return VerifierAnswer(to: .management, told.encoded() ?? [])
-      }
-      return answer(try moved(request, on: host, to: store))
     } catch {
       if store.wasAway { return .databaseAway }
       database.note(
         .error, request.action, of: request.name, on: host, remark: "unknown whether it was done: ")
-      return answer(.trouble)
+      return VerifierAnswer(to: .management, MoveAnswer.trouble)
     }
+  }
+
+  private func answer(_ request: MoveRequest, on host: [UInt8], by store: FleetStore)
+    throws(StoreTrouble) -> VerifierAnswer
+  {
+    if request.isTaking {
+      // What migrate --finish has written is read with any row.
+      _ = try store.standing(of: request.name)
+      if !database.writesNew { return .notServed }
+    }
+    guard case .fetch(let name, let isForced) = request else {
+      return VerifierAnswer(to: .management, try moved(request, on: host, to: store))
+    }
+    let told = try fetched(name, isForced: isForced, on: host, from: store)
+    // A secret leaves the fleet: a warning for each.
+    if case .copy = told { database.note(.warning, request.action, of: name, on: host) }
+    return VerifierAnswer(to: .management, told)
   }
 
   /// What a host gets that takes somebody.
@@ -99,9 +95,30 @@ package struct ManagementHandler: FrameHandler {
     database.note(.notice, request.action, of: request.name, on: host)
     return .done
   }
+}
 
-  private func answer(_ answer: MoveAnswer) -> VerifierAnswer {
-    VerifierAnswer(to: .management, answer.encoded() ?? [])
+extension ManagementRequest {
+  fileprivate var name: UserName {
+    switch self {
+    case .move(let request): request.name
+    case .person(let request): request.name
+    }
+  }
+
+  /// As the log tells of it.
+  fileprivate var action: StaticString {
+    switch self {
+    case .move(let request): request.action
+    case .person(let request): request.verb.action
+    }
+  }
+
+  /// As the event tells of it.
+  fileprivate var service: StaticString {
+    switch self {
+    case .move: "sallyport-fleet"
+    case .person: "sallyport"
+    }
   }
 }
 

@@ -1,32 +1,12 @@
 import FleetProtocol
-import FleetTransport
-import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// Answers root's verbs about people of the fleet, on hosts that may enroll them.
-struct PersonHandler: Sendable {
-  let database: Database
-
-  func answer(_ request: PersonRequest, on host: [UInt8], enrolls: Bool) -> VerifierAnswer {
-    guard enrolls else { return answer(.other(.notAllowed)) }
-    if database.isAway { return .databaseAway }
-    let event = Event(of: "sallyport", on: host, name: request.name.bytes)
-    let store = FleetStore(database, event, uid: nil)
-    do throws(StoreTrouble) {
-      return answer(try perform(request, on: host, by: store))
-    } catch {
-      if store.wasAway { return .databaseAway }
-      database.note(
-        .error, request.verb.action, of: request.name, on: host,
-        remark: "unknown whether it was done: ")
-      return answer(.other(.trouble))
-    }
-  }
-
-  private func perform(_ request: PersonRequest, on host: [UInt8], by store: FleetStore)
+// Root's verbs about people of the fleet, on hosts that may enroll them.
+extension ManagementHandler {
+  func perform(_ request: PersonRequest, on host: [UInt8], by store: FleetStore)
     throws(StoreTrouble) -> PersonAnswer
   {
     let account = store.account(named: request.name)
@@ -53,15 +33,11 @@ struct PersonHandler: Sendable {
     database.note(.notice, request.verb.action, of: account.name, on: host)
     return .other(.done)
   }
-
-  private func answer(_ answer: PersonAnswer) -> VerifierAnswer {
-    VerifierAnswer(to: .management, answer.encoded() ?? [])
-  }
 }
 
 extension PersonRequest.Verb {
   /// As the log tells of it.
-  fileprivate var action: StaticString {
+  var action: StaticString {
     switch self {
     case .tell: "looked for an enrollment:"
     case .unlock: "wrong codes forgotten:"

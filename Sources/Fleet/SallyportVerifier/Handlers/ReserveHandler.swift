@@ -48,13 +48,10 @@ package final class ReserveHandler: FrameHandler {
     guard let host = asker.host, let question else {
       return VerifierAnswer(to: .reserve, [])
     }
-    guard takeTurn(asker.pin) else {
-      return VerifierAnswer(to: .reserve, ReserveAnswer.busy.encoded() ?? [])
-    }
+    guard takeTurn(asker.pin) else { return VerifierAnswer(to: .reserve, ReserveAnswer.busy) }
     defer { endTurn(asker.pin) }
     do throws(StoreTrouble) {
-      let found = try answer(question, Holder(host, asker.pin))
-      return VerifierAnswer(to: .reserve, found?.encoded() ?? [])
+      return VerifierAnswer(to: .reserve, try answer(question, Holder(host, asker.pin)))
     } catch {
       return .databaseAway
     }

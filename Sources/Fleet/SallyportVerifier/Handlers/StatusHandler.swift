@@ -29,10 +29,11 @@ package struct StatusHandler: FrameHandler {
     } catch {
       return .databaseAway
     }
-    let answer = FleetStatusAnswer(
-      verifier: verifier, host: host, enrolls: asker.enrolls, now: now, started: started,
-      awaySince: nil, peers: peers)
-    return VerifierAnswer(to: .status, answer.encoded() ?? [])
+    return VerifierAnswer(
+      to: .status,
+      FleetStatusAnswer(
+        verifier: verifier, host: host, enrolls: asker.enrolls, now: now, started: started,
+        awaySince: nil, peers: peers))
   }
 }
 

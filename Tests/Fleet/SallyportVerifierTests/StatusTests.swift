@@ -27,9 +27,9 @@ import Testing
     _ facts: FleetStatus.Facts? = nil, _ verifiers: [FleetStatus.Verifier]? = nil,
     unseen: UInt64? = 60, hasCopy: Bool = true, policyFlaw: String? = nil
   ) -> FleetStatus {
-    let host = FleetStatus.Host(
-      name: "web \"1\"", enrolls: true, seen: unseen.map { _ in "2026-03-04 05:06 UTC" },
-      unseen: unseen)
+    let host = HostTable.Row(
+      name: "web \"1\"", enrolls: true, joined: "2026-03-01 02:03 UTC",
+      seen: unseen.map { _ in "2026-03-04 05:06 UTC" }, unseen: unseen)
     return FleetStatus(
       facts: facts ?? self.facts(), verifiers: verifiers ?? [verifier("one"), verifier("two")],
       hosts: [host], outcomes: [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy,

@@ -75,17 +75,19 @@ package final class Database: Sendable {
 
   func note(_ level: LogLevel, _ line: LogLine) { log(level, line) }
 
-  func alert(_ text: String) {
-    var line = LogLine("ALERT: ")
+  func note(_ level: LogLevel, _ text: String) {
+    var line = LogLine("")
     line.add(escaped(Array(text.utf8), limit: 400))
-    log(.alert, line)
+    log(level, line)
   }
+
+  func alert(_ text: String) { note(.alert, "ALERT: " + text) }
 
   // MARK: asking
 
   /// Asks one statement that begins with these values; returns the generation of its connection
   /// too.
-  func ask(_ statement: String, _ values: [Value]) throws(DatabaseFault) -> (Rows, UInt64) {
+  func ask(_ statement: String, _ values: [Value] = []) throws(DatabaseFault) -> (Rows, UInt64) {
     try ask(statement, since: nil) { _ in values }
   }
 
@@ -116,7 +118,7 @@ package final class Database: Sendable {
     }
     let rows: Rows
     do throws(DatabaseFault) {
-      rows = try connection.ask(statement, values(connection), Database.patience)
+      rows = try connection.ask(statement, values(connection))
     } catch {
       drop(connection, after: error)
       throw error

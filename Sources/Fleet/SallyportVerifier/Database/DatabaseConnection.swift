@@ -94,7 +94,7 @@ package enum Value: Sendable {
     guard unsafe pg_is_open(connection) == 1 else {
       throw .unreachable(unsafe String(cString: pg_fault(connection)))
     }
-    guard let server = try ask(Statement.greeting, [], Database.patience).bytes(0, 0) else {
+    guard let server = try ask(Statement.greeting).bytes(0, 0) else {
       throw .unusable("the server does not identify itself")
     }
     self.server = server
@@ -122,9 +122,9 @@ package enum Value: Sendable {
 
   /// Asks one statement, and waits this many milliseconds. After any error but `refused` the
   /// connection must not be used again.
-  func ask(_ statement: String, _ values: [Value], _ patience: Int32) throws(DatabaseFault)
-    -> Rows
-  {
+  func ask(
+    _ statement: String, _ values: [Value] = [], _ patience: Int32 = Database.patience
+  ) throws(DatabaseFault) -> Rows {
     let packed = Packed(values)
     var result: OpaquePointer?
     // SAFETY: the buffers live for the call; the result is freed with the rows.

@@ -9,7 +9,7 @@ import SallyportSystem
 extension Database {
   /// Throws where this program, or its key, is not one of this fleet.
   func fleet(by line: DatabaseConnection) throws(DatabaseFault) -> FleetRow {
-    let rows = try line.ask(Statement.fleet, [], Database.patience)
+    let rows = try line.ask(Statement.fleet)
     guard rows.count == 1, let row = FleetRow(rows, 0, from: 0), let schema = rows.number(0, 6)
     else { throw .unusable("the fleet row is missing: sallyport-verifier init") }
     guard row.needs <= Schema.number else {
@@ -25,12 +25,12 @@ extension Database {
     let wanted = try Self.sealing { () throws(CryptoError) in
       (canary: try key.canary(), seal: try row.seal(under: key))
     }
-    guard isSeal(canary, wanted.canary) else {
+    guard constantTimeEquals(canary, wanted.canary) else {
       throw .unusable(
         "the key here is not this fleet's key: sallyport-verifier key take FILE, with a copy "
           + "that key show printed on another verifier")
     }
-    guard isSeal(seal, wanted.seal) else {
+    guard constantTimeEquals(seal, wanted.seal) else {
       throw .unusable("the fleet row was modified by somebody without the key")
     }
     books.withLock { $0.fleet = (seal, row) }
@@ -46,7 +46,9 @@ extension Database {
     let (known, knownSeal) = books.withLock { ($0.fleet?.row, $0.fleet?.seal) }
     if found != known || seal != knownSeal {
       if let known, found.distrust < known.distrust { return nil }
-      guard let wanted = try? found.seal(under: key), isSeal(seal, wanted) else { return nil }
+      guard let wanted = try? found.seal(under: key), constantTimeEquals(seal, wanted) else {
+        return nil
+      }
       books.withLock { books in
         if books.fleet?.row.distrust ?? 0 <= found.distrust { books.fleet = (seal, found) }
       }
@@ -70,7 +72,7 @@ extension Database {
 
   /// The latest time of a clock by which codes were verified, in milliseconds since 1970.
   private func fleetTime(by line: DatabaseConnection) throws(DatabaseFault) -> Int64 {
-    let rows = try line.ask(Statement.clocks, [], Database.patience)
+    let rows = try line.ask(Statement.clocks)
     guard rows.count > 0 else { return clock() }
     // Somebody who writes to the table may have put any number there: nothing overflows.
     func time(_ row: Int, _ column: Int) -> Int64 {
@@ -99,7 +101,7 @@ extension Database {
         [
           .number(old.distrust), .number(new.distrust), .number(UInt64(clamping: new.distrusted)),
           .bytes(seals.new),
-        ] + values(of: line) + [.bytes(seals.old)], Database.patience)
+        ] + values(of: line) + [.bytes(seals.old)])
       guard rows.number(0, 0) == 1 else { continue }
       if let n = rows.number(0, 1) { books.withLock { $0.acknowledge(n, to: line.worker) } }
       books.withLock { $0.fleet = (seals.new, new) }

@@ -32,11 +32,11 @@ extension Database {
   /// before. `words`: of the role that owns the tables.
   package static func migrate(_ words: String) throws(DatabaseFault) -> Migrated {
     let connection = try DatabaseConnection(words, worker: 1)
-    let found = try connection.ask(Schema.found, [], patience).number(0, 0) ?? 0
+    let found = try connection.ask(Schema.found).number(0, 0) ?? 0
     if found == Schema.number { return .wasDone }
     guard found == Schema.former else { return .other(found) }
     for statement in ["BEGIN"] + Schema.additions + ["COMMIT"] {
-      _ = try connection.ask(statement, [], patience)
+      _ = try connection.ask(statement)
     }
     return .done
   }
@@ -57,7 +57,7 @@ extension Database {
     for _ in 0..<8 {
       let old = try fleet(by: connection)
       if old.writes >= Schema.number, old.needs >= Schema.number { return .wasDone }
-      let late = try connection.ask(Statement.older, [.number(Schema.number)], Database.patience)
+      let late = try connection.ask(Statement.older, [.number(Schema.number)])
       if late.count > 0 { return .older((0..<late.count).map { late.text($0, 0) ?? "" }) }
       var new = old
       (new.needs, new.writes) = (Schema.number, Schema.number)
@@ -66,7 +66,7 @@ extension Database {
       }
       let rows = try connection.ask(
         Statement.finish,
-        [.number(Schema.number), .bytes(seals.old), .bytes(seals.new)], Database.patience)
+        [.number(Schema.number), .bytes(seals.old), .bytes(seals.new)])
       if rows.count == 1 { return .done }
     }
     throw .unusable("other verifiers keep changing the fleet row")

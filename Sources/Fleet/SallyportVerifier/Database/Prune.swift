@@ -21,12 +21,11 @@ extension Database {
     let connection = try DatabaseConnection(words, worker: 1)
     var (all, last) = (UInt64(0), UInt64(1))
     while last > 0 {
-      last =
-        try connection.ask(Statement.prune, [.number(UInt64(days.magnitude))], patience).number(
-          0, 0) ?? 0
+      let gone = try connection.ask(Statement.prune, [.number(UInt64(days.magnitude))])
+      last = gone.number(0, 0) ?? 0
       all += last
     }
-    _ = try connection.ask(Statement.forget, [], patience)
+    _ = try connection.ask(Statement.forget)
     return all
   }
 }

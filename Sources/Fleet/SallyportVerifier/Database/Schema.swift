@@ -95,29 +95,29 @@ extension Database {
   /// Makes the tables where there are none, all or nothing.
   package static func makeSchema(_ words: String, key: FleetKey) throws(DatabaseFault) -> Made {
     let connection = try DatabaseConnection(words, worker: 0)
-    if try connection.ask(Schema.isThere, [], patience).number(0, 0) == 1 {
-      let found = try connection.ask(Schema.found, [], patience).number(0, 0)
+    if try connection.ask(Schema.isThere).number(0, 0) == 1 {
+      let found = try connection.ask(Schema.found).number(0, 0)
       if found == Schema.number { grantAgain(by: connection) }
       return found == Schema.number
         ? .wasThere : found == Schema.former ? .former : .other(found ?? 0)
     }
-    if try connection.ask(Schema.hasRole, [], patience).number(0, 0) != 1 { return .noRole }
+    if try connection.ask(Schema.hasRole).number(0, 0) != 1 { return .noRole }
     let row = FleetRow(needs: Schema.number, writes: Schema.number)
     let values = try Self.sealing { () throws(CryptoError) in
       [Value.number(Schema.number), .bytes(try key.canary()), .bytes(try row.seal(under: key))]
     }
     for statement in ["BEGIN"] + Schema.tables + Schema.grants {
-      _ = try connection.ask(statement, [], patience)
+      _ = try connection.ask(statement)
     }
-    _ = try connection.ask(Schema.fleet, values, patience)
-    _ = try connection.ask("COMMIT", [], patience)
+    _ = try connection.ask(Schema.fleet, values)
+    _ = try connection.ask("COMMIT")
     return .new
   }
 
   /// Restores rights that somebody took away. A role other than the owner cannot, and need not.
   private static func grantAgain(by connection: DatabaseConnection) {
     for statement in Schema.grants {
-      guard (try? connection.ask(statement, [], patience)) != nil else { return }
+      guard (try? connection.ask(statement)) != nil else { return }
     }
   }
 

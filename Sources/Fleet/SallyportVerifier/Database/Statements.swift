@@ -37,17 +37,12 @@ enum Statement {
 
   /// $1 name, $2 version, $3 body, $4 the new version, from $5 on the event and the worker.
   static let save = """
-    WITH saved AS (
-      UPDATE state SET version = $4::bigint, saved = now(), body = $3
-      WHERE name = $1 AND version = $2::bigint RETURNING name),
-    \(event), \(count(16)) \(done)
+    WITH \(saved("version = $2::bigint")), \(event), \(count(16)) \(done)
     """
 
   /// As `save`, with $17 the new enrollment.
   static let saveBoth = """
-    WITH saved AS (
-      UPDATE state SET version = $4::bigint, saved = now(), body = $3
-      WHERE name = $1 AND version = $2::bigint RETURNING name),
+    WITH \(saved("version = $2::bigint")),
     changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name),
     \(event), \(count(16)) \(done)
     """
@@ -64,10 +59,7 @@ enum Statement {
 
   /// As `save`, without the condition: many logins use one decoy at the same time.
   static let saveDecoy = """
-    WITH saved AS (
-      UPDATE state SET version = $4::bigint, saved = now(), body = $3
-      WHERE name = $1 AND $2::bigint >= 0 RETURNING name),
-    \(event), \(count(16)) \(done)
+    WITH \(saved("$2::bigint >= 0")), \(event), \(count(16)) \(done)
     """
 
   /// The row of the fleet, with its canary.
@@ -113,6 +105,14 @@ enum Statement {
     SELECT worker, n, posted, (extract(epoch FROM now) * 1000)::bigint FROM worker
     WHERE verifier = $1
     """
+
+  private static func saved(_ condition: String) -> String {
+    """
+    saved AS (
+      UPDATE state SET version = $4::bigint, saved = now(), body = $3
+      WHERE name = $1 AND \(condition) RETURNING name)
+    """
+  }
 
   private static let done = "SELECT (SELECT count(*) FROM saved), (SELECT max(n) FROM counted)"
 

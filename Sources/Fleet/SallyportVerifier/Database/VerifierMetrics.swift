@@ -90,9 +90,7 @@ extension Database {
     while losses >= 0 {
       let number = Metrics.write(meters.text(isVerifying: !isAway), to: path)
       if number != last, number != 0 {
-        var line = LogLine("error: metrics: ")
-        line.add(escaped(Array("\(path): \(errnoDescription(number))".utf8), limit: 400))
-        note(.error, line)
+        note(.error, "error: metrics: \(path): \(errnoDescription(number))")
       }
       last = number
       _ = poll(nil, 0, 10_000)

@@ -55,9 +55,7 @@ package struct JoinHandler: FrameHandler {
     do throws(DatabaseFault) {
       return try answer(request, key)
     } catch {
-      var line = LogLine("database error: joining: ")
-      line.add(escaped(Array(error.text.utf8), limit: 400))
-      database.note(.error, line)
+      database.note(.error, "database error: joining: \(error.text)")
       return .trouble
     }
   }
@@ -98,7 +96,7 @@ package struct JoinHandler: FrameHandler {
     let row = InviteRow(
       digest: digest, host: host, enrolls: enrolls == [1], until: Int64(clamping: until),
       key: rows.bytes(0, 3))
-    if let wanted = try? row.seal(under: database.key), isSeal(seal, wanted) {
+    if let wanted = try? row.seal(under: database.key), constantTimeEquals(seal, wanted) {
       return Found(row: row, seal: seal)
     }
     database.alert(
@@ -162,7 +160,7 @@ package struct JoinHandler: FrameHandler {
     return .welcome(
       JoinAnswer.Welcome(
         host: host, enrolls: row.enrolls,
-        verifiers: try database.ask(Statement.verifiers, []).0.addresses, pins: pins,
+        verifiers: try database.ask(Statement.verifiers).0.addresses, pins: pins,
         known: try known(names)))
   }
 

@@ -103,7 +103,7 @@ package final class ReserveHandler: FrameHandler {
 
   private func look() throws(StoreTrouble) {
     do throws(DatabaseFault) {
-      _ = try database.ask(Statement.fleet, [])
+      _ = try database.ask(Statement.fleet)
     } catch {
       throw .service(path: "fleet", .trouble(mayBeTheCallers: false))
     }

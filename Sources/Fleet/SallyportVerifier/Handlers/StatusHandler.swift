@@ -25,7 +25,7 @@ package struct StatusHandler: FrameHandler {
     }
     let peers: [FleetStatusAnswer.Peer]
     do throws(DatabaseFault) {
-      peers = try database.ask(Statement.verifiers, []).0.peers
+      peers = try database.ask(Statement.verifiers).0.peers
     } catch {
       return .databaseAway
     }

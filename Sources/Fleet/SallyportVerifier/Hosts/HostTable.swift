@@ -15,8 +15,10 @@ extension Statement {
     SELECT (SELECT count(*) FROM host WHERE name = $2), \(shown("to_timestamp(until)")) FROM new
     """
 
-  fileprivate static let listing = """
-    SELECT name, enrolls, \(shown("to_timestamp(joined)")), \(shown("seen")) FROM host ORDER BY 1
+  static let listing = """
+    SELECT name, enrolls, \(shown("to_timestamp(joined)")), \(shown("seen")),
+      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint
+    FROM host ORDER BY 1
     """
 
   /// $1 host, $2 seconds. The invitation by which it joined goes too: its key must not join again
@@ -56,8 +58,9 @@ package struct HostTable {
     package let name: String
     package let enrolls: Bool
     package let joined: String
-    /// nil: never.
+    /// nil: never; and seconds since then.
     package let seen: String?
+    let unseen: UInt64?
   }
 
   /// What an administrator types on the machine.
@@ -113,7 +116,7 @@ package struct HostTable {
         [
           .bytes(row.digest), .text(host.bytes), .text([UInt8(ascii: enrolls ? "t" : "f")]),
           .number(UInt64(clamping: row.until)), .bytes(seal),
-        ], Database.patience)
+        ])
     }
     return Invitation(
       token: text, until: rows.text(0, 1) ?? "", replaces: rows.number(0, 0) == 1,
@@ -136,10 +139,7 @@ package struct HostTable {
 
   /// The addresses that the verifiers of the fleet report.
   private func addresses() throws(Fault) -> [[UInt8]] {
-    let rows = try asking { () throws(DatabaseFault) in
-      try line.ask(Statement.verifiers, [], Database.patience)
-    }
-    return rows.addresses
+    try asking { () throws(DatabaseFault) in try line.ask(Statement.verifiers) }.addresses
   }
 
   private func asking(_ body: () throws(DatabaseFault) -> Rows) throws(Fault) -> Rows {
@@ -148,18 +148,12 @@ package struct HostTable {
 
   /// Sorted by name.
   package func hosts() throws(DatabaseFault) -> [Row] {
-    let rows = try line.ask(Statement.listing, [], Database.patience)
-    return (0..<rows.count).map { row in
-      Row(
-        name: rows.text(row, 0) ?? "", enrolls: rows.bytes(row, 1) == [1],
-        joined: rows.text(row, 2) ?? "", seen: rows.text(row, 3))
-    }
+    try line.ask(Statement.listing).hosts
   }
 
   /// nil: there is no such host. `reserveFor`: how long a reserve is good, in seconds.
   package func revoke(_ host: FleetHostName, reserveFor: UInt64) throws(DatabaseFault) -> Revoked? {
-    let rows = try line.ask(
-      Statement.revoke, [.text(host.bytes), .number(reserveFor)], Database.patience)
+    let rows = try line.ask(Statement.revoke, [.text(host.bytes), .number(reserveFor)])
     guard rows.count > 0 else { return nil }
     return Revoked(seen: rows.text(0, 0), reserveUntil: rows.text(0, 1))
   }
@@ -176,5 +170,14 @@ extension Rows {
   /// Of `Statement.verifiers`: those that said where they are; at most as many as a token holds.
   var addresses: [[UInt8]] {
     [[UInt8]]((0..<count).compactMap { bytes($0, 1) }.prefix(JoinToken.mostVerifiers))
+  }
+
+  /// Of `Statement.listing`.
+  var hosts: [HostTable.Row] {
+    (0..<count).map { row in
+      HostTable.Row(
+        name: text(row, 0) ?? "", enrolls: bytes(row, 1) == [1], joined: text(row, 2) ?? "",
+        seen: text(row, 3), unseen: number(row, 4))
+    }
   }
 }

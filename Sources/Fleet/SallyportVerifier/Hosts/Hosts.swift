@@ -126,7 +126,7 @@ package final class Hosts: Sendable {
 
   private func table() -> [HostList.Line]? {
     do throws(DatabaseFault) {
-      let (rows, _) = try database.ask(Statement.hosts, [])
+      let (rows, _) = try database.ask(Statement.hosts)
       return (0..<rows.count).compactMap { row in
         guard let found = HostRow.sealed(rows, row, database), let seal = rows.bytes(row, 4),
           let pin = found.key.flatMap({ Pin($0) })
@@ -134,9 +134,7 @@ package final class Hosts: Sendable {
         return HostList.Line(seal, HostIdentity(pin, host: found.name, enrolls: found.enrolls))
       }
     } catch {
-      var line = LogLine("database error: hosts: ")
-      line.add(escaped(Array(error.text.utf8), limit: 400))
-      database.note(.error, line)
+      database.note(.error, "database error: hosts: \(error.text)")
       return nil
     }
   }
@@ -188,7 +186,9 @@ extension HostRow {
     else { return nil }
     let found = HostRow(
       name: name, key: rows.bytes(row, 1), enrolls: enrolls == [1], joined: Int64(clamping: joined))
-    if let wanted = try? found.seal(under: database.key), isSeal(seal, wanted) { return found }
+    if let wanted = try? found.seal(under: database.key), constantTimeEquals(seal, wanted) {
+      return found
+    }
     database.alert(
       "host \(String(decoding: name, as: UTF8.self)): its row was made or changed by somebody "
         + "without the key")

@@ -92,9 +92,3 @@ extension FleetKey {
   /// For the column `canary`: distinguishes a wrong key from a modified row.
   package func canary() throws(CryptoError) -> [UInt8] { try bind("canary", []) }
 }
-
-/// Compares two seals in constant time.
-func isSeal(_ found: [UInt8], _ wanted: [UInt8]) -> Bool {
-  guard found.count == wanted.count else { return false }
-  return zip(found, wanted).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
-}

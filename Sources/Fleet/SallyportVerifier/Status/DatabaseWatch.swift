@@ -49,7 +49,7 @@ extension Database {
   /// A verifier that was restarted remembers nothing, and cannot say that nothing is lost; except
   /// where it had looked at this very server before.
   fileprivate func check(_ connection: DatabaseConnection) throws(DatabaseFault) {
-    let own = try OwnRows(connection.ask(Statement.own, [.text(verifier)], Database.patience))
+    let own = try OwnRows(connection.ask(Statement.own, [.text(verifier)]))
     let (isRestarted, acknowledged) = books.withLock { ($0.server == nil, $0.acknowledged) }
     if isRestarted, own.posted == connection.server { return believe(own) }
     let isLost =
@@ -85,7 +85,7 @@ extension Database {
       Statement.beat,
       values(of: connection) + [
         .number(UInt64(clamping: mine)), posted, .number(least), .number(Schema.number),
-      ], Database.patience)
+      ])
     guard let n = rows.number(0, 1), let time = rows.number(0, 2) else {
       throw .broken("an unrecognized answer")
     }
@@ -120,7 +120,7 @@ extension Database {
   }
 
   fileprivate func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
-    let rows = try connection.ask(Statement.others, [.text(verifier)], Database.patience)
+    let rows = try connection.ask(Statement.others, [.text(verifier)])
     return (0..<rows.count).map { Other(rows, $0) }
   }
 }

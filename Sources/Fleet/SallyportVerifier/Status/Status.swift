@@ -18,16 +18,6 @@ package struct FleetStatus: Sendable {
     var answers: Bool { silent <= FleetStatus.silence }
   }
 
-  struct Host: Sendable {
-    let name: String
-    let enrolls: Bool
-    /// nil: never.
-    let seen: String?
-    let unseen: UInt64?
-
-    var isGone: Bool { unseen.map { $0 > FleetStatus.unseen } ?? false }
-  }
-
   struct Facts: Sendable {
     let schema: UInt64
     /// How often codes were invalidated after a loss, or by `distrust`; and when last.
@@ -48,7 +38,7 @@ package struct FleetStatus: Sendable {
 
   let facts: Facts
   let verifiers: [Verifier]
-  let hosts: [Host]
+  let hosts: [HostTable.Row]
   /// Of the last day.
   let outcomes: [(word: String, count: UInt64)]
   /// Whether a copy of this verifier's keys was checked.
@@ -66,17 +56,15 @@ package struct FleetStatus: Sendable {
 extension FleetStatus {
   package init(_ words: String, hasCopy: Bool, policyFlaw: LogLine?) throws(DatabaseFault) {
     let connection = try DatabaseConnection(words, worker: 0)
-    guard var facts = Facts(try connection.ask(Statement.facts, [], Database.patience)) else {
+    guard var facts = Facts(try connection.ask(Statement.facts)) else {
       throw .unusable("the fleet row is missing: sallyport-verifier init")
     }
     facts.certificate = connection.certificatesEnd.map { $0 - Int64(time(nil)) }
-    let verifiers = try connection.ask(
-      Statement.statusOfVerifiers, [.text(connection.server)], Database.patience)
-    let hosts = try connection.ask(Statement.statusOfHosts, [], Database.patience)
-    let outcomes = try connection.ask(Statement.outcomes, [], Database.patience)
+    let verifiers = try connection.ask(Statement.statusOfVerifiers, [.text(connection.server)])
+    let hosts = try connection.ask(Statement.listing).hosts
+    let outcomes = try connection.ask(Statement.outcomes)
     self.init(
-      facts: facts, verifiers: (0..<verifiers.count).map { Verifier(verifiers, $0) },
-      hosts: (0..<hosts.count).map { Host(hosts, $0) },
+      facts: facts, verifiers: (0..<verifiers.count).map { Verifier(verifiers, $0) }, hosts: hosts,
       outcomes: (0..<outcomes.count).map {
         (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0)
       }, hasCopy: hasCopy,
@@ -106,14 +94,6 @@ extension FleetStatus.Verifier {
   }
 }
 
-extension FleetStatus.Host {
-  fileprivate init(_ rows: Rows, _ row: Int) {
-    self.init(
-      name: rows.text(row, 0) ?? "", enrolls: rows.bytes(row, 1) == [1], seen: rows.text(row, 2),
-      unseen: rows.number(row, 3))
-  }
-}
-
 extension Statement {
   fileprivate static let facts = """
     SELECT f.schema, f.distrust, \(shown("to_timestamp(f.distrusted)")),
@@ -134,12 +114,6 @@ extension Statement {
       (extract(epoch FROM max(now) FILTER (WHERE worker = 0)) * 1000)::bigint,
       coalesce(max(posted) FILTER (WHERE worker = 0) = $1, false)
     FROM worker GROUP BY verifier HAVING bool_or(worker = 0) ORDER BY 1
-    """
-
-  fileprivate static let statusOfHosts = """
-    SELECT name, enrolls, \(shown("seen")),
-      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint
-    FROM host ORDER BY 1
     """
 
   fileprivate static let outcomes = """

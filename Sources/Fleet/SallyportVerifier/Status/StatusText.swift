@@ -202,7 +202,9 @@ extension FleetStatus.Verifier {
   }
 }
 
-extension FleetStatus.Host {
+extension HostTable.Row {
+  fileprivate var isGone: Bool { unseen.map { $0 > FleetStatus.unseen } ?? false }
+
   fileprivate var line: String {
     "host: \(name)\(enrolls ? ", enrolls" : "")" + (seen.map { ", seen \($0)" } ?? ", never seen")
   }

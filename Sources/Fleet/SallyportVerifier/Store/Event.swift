@@ -35,15 +35,12 @@ package struct Event: Sendable {
 
   private static let nowhere = bytes(of: "unknown")
 
-  /// $5 to $13 of a save. `verdict`: what the login came to; nil for other changes of the state,
+  /// $5 to $13 of a save. `verdict`: what the question came to; nil for other changes of the state,
   /// which are no event. A name that nobody has may be anything that was typed, a password too.
-  /// `word`: what it came to, where that is no login's.
-  func values(
-    _ verdict: Outcome?, _ before: LoginState?, _ after: LoginState?, word: [UInt8]? = nil
-  ) -> [Value] {
-    let word = word ?? verdict?.word
+  func values(_ verdict: (any EventWord)?, _ before: LoginState?, _ after: LoginState?) -> [Value] {
+    let word = verdict?.word
     let used = before.flatMap { before in after.flatMap { Use(before, $0) } }
-    let isNobody = verdict == .refused(.unknownUser)
+    let isNobody = verdict as? Outcome == .refused(.unknownUser)
     return [
       .text(host), .bytes(isNobody ? [] : name), .text(service), .text(address),
       caller.map { .number(UInt64($0)) } ?? .null,
@@ -74,12 +71,12 @@ package struct Event: Sendable {
   }
 }
 
-/// What a change of the state came to that is no login, as an event says it.
+/// What a change of the state came to, as an event says it.
 protocol EventWord {
   var word: [UInt8] { get }
 }
 
-extension Outcome {
+extension Outcome: EventWord {
   var word: [UInt8] {
     switch self {
     case .accepted: bytes(of: "accepted")

@@ -175,8 +175,7 @@ package struct FleetStore: ManagedStore, Sendable {
       let sealed = try sealing { () throws(RowFault) in
         try database.key.body(state, row.mark, of: key)
       }
-      let told = event.values(
-        verdict as? Outcome, row.state, state, word: (verdict as? any EventWord)?.word)
+      let told = event.values(verdict as? any EventWord, row.state, state)
       let isSaved = try save(
         sealed, beside: (record.enrollment, state), of: key, over: row.mark,
         by: record.decoyOf == nil ? Statement.save : Statement.saveDecoy, told)

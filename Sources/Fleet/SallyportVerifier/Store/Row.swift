@@ -52,20 +52,14 @@ struct RowVersion: Equatable {
   var bytes: [UInt8] {
     [version, next, serial, distrust, generation].flatMap { number($0) } + digest
   }
+}
 
-  init(
-    digest: [UInt8], serial: UInt64, version: UInt64, next: UInt64, distrust: UInt64,
-    generation: UInt64
-  ) {
-    (self.digest, self.serial, self.version, self.next) = (digest, serial, version, next)
-    (self.distrust, self.generation) = (distrust, generation)
-  }
-
+extension RowVersion {
   init(_ bytes: [UInt8]) {
     let numbers = (0..<5).map { number(bytes.dropFirst(8 * $0).prefix(8)) }
-    (version, next, serial) = (numbers[0], numbers[1], numbers[2])
-    (distrust, generation) = (numbers[3], numbers[4])
-    digest = [UInt8](bytes.dropFirst(40))
+    self.init(
+      digest: [UInt8](bytes.dropFirst(40)), serial: numbers[2], version: numbers[0],
+      next: numbers[1], distrust: numbers[3], generation: numbers[4])
   }
 
   /// Of a user without rows.

@@ -173,13 +173,9 @@ struct Run: ParsableCommand {
     let identity = try common.readIdentity()
     let router = try router(database, identity)
     if !address.isAny { say(address, to: database) }
-    do throws(FleetServerFault) {
-      return try FleetServer.start(
-        on: address, identity: identity, isKnown: { router.isKnown($0) },
-        handler: { router.read($0, $1, $2, arrived: $3) })
-    } catch {
-      throw Failure(error.text)
-    }
+    return try FleetServer(
+      on: address, identity: identity, isKnown: { router.isKnown($0) },
+      handler: { router.read($0, $1, $2, arrived: $3) })
   }
 
   private func router(_ database: Database, _ identity: Identity) throws -> FrameRouter {

@@ -87,7 +87,7 @@ import Testing
     var limits = ConnectionLimits()
     limits.round = 10_000_000
     let verifier = try newIdentity()
-    let server = try FleetServer.start(
+    let server = try FleetServer(
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: verifier, limits: limits,
       isKnown: { pin in
         // The second time is that of the thread which looks for hosts that were revoked.
@@ -235,7 +235,7 @@ import Testing
     verifier = nil
     let again = VerifierAddress(bytes: [127, 0, 0, 1], port: port)
     #expect(soon { client.misses > 0 })
-    let server = try FleetServer.start(
+    let server = try FleetServer(
       on: again, identity: identity, isKnown: { _ in true },
       handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })
     #expect(soon { back.withLock { $0 } == 1 })

@@ -142,7 +142,7 @@ import Testing
     func start(_ port: UInt16) throws -> FleetServer {
       var limits = ConnectionLimits()
       limits.onTheWay = 300_000_000
-      return try FleetServer.start(
+      return try FleetServer(
         on: VerifierAddress(bytes: [127, 0, 0, 1], port: port), identity: identity, limits: limits,
         isKnown: { _ in true },
         handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })

@@ -50,7 +50,7 @@ final class TestVerifier: Sendable {
         asked.withLock { $0.append(kind) }
         return VerifierAnswer(to: kind, body.bytes(in: 0..<body.count))
       }
-    server = try FleetServer.start(
+    server = try FleetServer(
       on: address, identity: identity, limits: limits,
       isKnown: { pin in known.withLock { $0?.contains(pin) ?? true } },
       handler: { pin, kind, body, arrived in

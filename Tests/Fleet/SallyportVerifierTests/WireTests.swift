@@ -41,7 +41,7 @@ private final class Wire: Sendable {
       "INSERT INTO host (name, key, enrolls, joined, seal) VALUES ('web1', $1, false, 1, $2)",
       [.bytes(key.pin.bytes), .bytes(try row.seal(under: verifier.database.key))])
     let router = FrameRouter(Hosts(verifier.database), [.question: handler])
-    server = try FleetServer.start(
+    server = try FleetServer(
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: pinned,
       isKnown: { router.isKnown($0) },
       handler: { router.read($0, $1, $2, arrived: $3) })

@@ -2,20 +2,8 @@ import CService
 import CTLS
 import Glibc
 package import OneTimePassword
-import SallyportSupport
+package import SallyportSupport
 import Synchronization
-
-/// Why a verifier cannot listen.
-package struct FleetServerFault: Error, Equatable {
-  /// For people.
-  package let text: String
-
-  static func check(_ result: Int32, _ what: String) throws(FleetServerFault) -> Int32 {
-    if result >= 0 { return result }
-    // SAFETY: a C string for any number, copied at once.
-    throw FleetServerFault(text: unsafe "\(what): \(String(cString: strerror(-result)))")
-  }
-}
 
 /// Answers the frames of hosts, over TLS 1.3.
 ///
@@ -63,30 +51,19 @@ package final class FleetServer: Sendable {
   /// Where it listens.
   package let address: VerifierAddress
 
-  package static func start(
+  package init(
     on address: VerifierAddress, identity: Identity, limits: ConnectionLimits = ConnectionLimits(),
     isKnown: @escaping Recognizer, handler: @escaping Handler
-  ) throws(FleetServerFault) -> FleetServer {
-    let server = try FleetServer(
-      on: address, identity, limits, isKnown: isKnown, handler: handler)
-    try server.open()
-    return server
-  }
-
-  private init(
-    on address: VerifierAddress, _ identity: Identity, _ limits: ConnectionLimits,
-    isKnown: @escaping Recognizer, handler: @escaping Handler
-  ) throws(FleetServerFault) {
-    guard let side = TLSSide(identity, pins: nil) else {
-      throw FleetServerFault(text: "libssl: out of memory, or no TLS 1.3 with Ed25519")
-    }
+  ) throws(ServiceError) {
+    guard let side = TLSSide(identity, pins: nil) else { throw .noTLS }
     // SAFETY: as many bytes as are said.
-    let listener = try FleetServerFault.check(
-      unsafe tls_listen(address.bytes, Int32(address.bytes.count), address.port), address.text)
+    let listener = try ServiceError.check(
+      unsafe tls_listen(address.bytes, Int32(address.bytes.count), address.port), "listen",
+      address.text)
     let made = [tls_epoll(), tls_epoll(), service_counter()]
     if let failed = made.first(where: { $0 < 0 }) {
       for one in made + [listener] where one >= 0 { close(one) }
-      _ = try FleetServerFault.check(failed, "epoll")
+      try ServiceError.check(failed, "epoll")
     }
     (greeting, frames, ending) = (made[0], made[1], made[2])
     (self.side, self.listener, self.limits) = (side, listener, limits)
@@ -94,17 +71,18 @@ package final class FleetServer: Sendable {
     let port = UInt16(clamping: tls_port(listener))
     self.address = VerifierAddress(bytes: address.bytes, port: port)
     table = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))
+    try open()
   }
 
   deinit { for one in [listener, greeting, frames, ending] { close(one) } }
 
-  private func open() throws(FleetServerFault) {
+  private func open() throws(ServiceError) {
     for epoll in [greeting, frames] {
       let what = Int32(tls_in | tls_always)
-      _ = try FleetServerFault.check(
+      try ServiceError.check(
         tls_watch(epoll, ending, ConnectionTable.endTag, what, 1), "epoll_ctl")
     }
-    do throws(FleetServerFault) {
+    do throws(ServiceError) {
       for _ in 0..<limits.workers { try start { $0.work() } }
       for _ in 0..<limits.greeters { try start { $0.greet() } }
       try start { $0.accept() }
@@ -115,14 +93,14 @@ package final class FleetServer: Sendable {
     }
   }
 
-  private func start(_ body: @escaping @Sendable (FleetServer) -> Void) throws(FleetServerFault) {
+  private func start(_ body: @escaping @Sendable (FleetServer) -> Void) throws(ServiceError) {
     threads.add(1, ordering: .acquiringAndReleasing)
     let result = Threads.start {
       body(self)
       self.threads.subtract(1, ordering: .acquiringAndReleasing)
     }
     if result < 0 { threads.subtract(1, ordering: .acquiringAndReleasing) }
-    _ = try FleetServerFault.check(result, "pthread_create")
+    try ServiceError.check(result, "pthread_create")
   }
 
   /// Accepts nothing more, tells hosts to ask another verifier, and answers what they had sent

@@ -8,6 +8,8 @@ package enum ServiceError: Error, Equatable {
   case notOurs(path: String)
   /// libcrypto has no HMAC or SHA-256 for it.
   case noCrypto
+  /// libssl has no TLS 1.3 with Ed25519, or no memory.
+  case noTLS
   /// The parent of the service passed a descriptor that is not one of its sockets.
   case unknownDescriptor(Int32)
   /// What it is to start is not there, or cannot be started.
@@ -32,6 +34,7 @@ extension ServiceError {
     case .system(let call, let path, let number):
       (path.isEmpty ? "" : "\(path): ") + "\(call): \(errnoDescription(number))"
     case .noCrypto: "libcrypto: HMAC or SHA-256 is not available"
+    case .noTLS: "libssl: out of memory, or no TLS 1.3 with Ed25519"
     case .inUse(let path): "\(path): another service listens there"
     case .notOurs(let path): "\(path): is not a socket, or in a directory that others may change"
     case .noProgram(let path): "\(path): cannot be started"

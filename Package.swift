@@ -271,7 +271,8 @@ let fleet = part(
     .target(
       name: "FleetTransport",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSupport", "CTLS", "CService", "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSupport", "FleetProtocol", "CTLS", "CService",
+        "CSystem",
       ], swiftSettings: strict),
     .target(
       name: "FleetHost",

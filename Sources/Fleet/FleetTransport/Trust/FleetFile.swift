@@ -1,3 +1,4 @@
+import FleetProtocol
 package import SallyportSupport
 
 /// What a host knows of its fleet, from `/etc/security/sallyport-fleet.conf`.
@@ -22,20 +23,6 @@ package struct FleetFile: Equatable, Sendable {
     self.enrolls = enrolls
     self.verifiers = verifiers
     self.pins = pins
-  }
-
-  /// Whether this is a name that a host can have: 1 to 253 of A–Z a–z 0–9 `.` `-` `_`.
-  package static func isHostName(_ text: String) -> Bool {
-    (1...253).contains(text.utf8.count)
-      && text.utf8.allSatisfy {
-        switch $0 {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-          UInt8(ascii: "_"):
-          true
-        case _: false
-        }
-      }
   }
 
   /// The text of the file.
@@ -131,7 +118,7 @@ private struct FleetFileReader {
     case "host":
       if host != nil { return .twice(key) }
       host = value
-      return FleetFile.isHostName(value) ? nil : .notAName
+      return FleetHostName(Array(value.utf8)) == nil ? .notAName : nil
     case "enrolls":
       if enrolls != nil { return .twice(key) }
       enrolls = value == "yes"

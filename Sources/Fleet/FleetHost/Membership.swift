@@ -1,6 +1,4 @@
-import CService
 package import FleetTransport
-import Glibc
 import SallyportCore
 import SallyportLogin
 package import SallyportSupport
@@ -36,15 +34,8 @@ package final class Membership: Sendable {
   private let reconnected = Locked<(@Sendable () -> Void)?>(nil)
 
   private struct Kept {
-    let stamps: [Stamp]
+    let stamps: [FileStamp]
     let pool: VerifierPool
-  }
-
-  /// Identifies the file that was read.
-  private struct Stamp: Equatable {
-    let inode: UInt
-    let size: Int
-    let changed: [Int]
   }
 
   package init(in directory: String = FleetFile.directory) { self.directory = directory }
@@ -55,10 +46,8 @@ package final class Membership: Sendable {
 
   /// The connection to the verifiers that the files name now.
   package func verifiers() throws(MembershipFault) -> any FleetVerifiers {
-    let stamps = files.map { stamp(of: $0) }
-    if let kept = kept.withLock({ $0 }), kept.stamps == stamps.compactMap({ $0 }) {
-      return kept.pool
-    }
+    let now = files.compactMap { FileStamp(of: $0) }
+    if let kept = kept.withLock({ $0 }), kept.stamps == now { return kept.pool }
     let pool: VerifierPool
     do throws(MembershipFault) {
       pool = VerifierPool(try file(), try key())
@@ -66,7 +55,6 @@ package final class Membership: Sendable {
       keep(nil)
       throw error
     }
-    let now = stamps.compactMap { $0 }
     guard now.count == 2 else { return pool }
     keep(Kept(stamps: now, pool: pool))
     pool.startKeeper { [reconnected] in reconnected.withLock { $0 }?() }
@@ -101,16 +89,5 @@ package final class Membership: Sendable {
     } catch {
       throw .key(error, path: path)
     }
-  }
-
-  private func stamp(of path: String) -> Stamp? {
-    var facts = stat()
-    // SAFETY: a C string, and filled within the call.
-    guard unsafe lstat(path, &facts) == 0 else { return nil }
-    return Stamp(
-      inode: UInt(facts.st_ino), size: Int(facts.st_size),
-      changed: [
-        facts.st_ctim.tv_sec, facts.st_ctim.tv_nsec, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
-      ])
   }
 }

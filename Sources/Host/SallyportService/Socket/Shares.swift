@@ -34,7 +34,7 @@ package final class Shares: Sendable {
     /// The uids of owners, as far as they are known.
     var owners: [String: UInt32] = [:]
     var isLookingUp = false
-    var stamp: Stamp?
+    var stamp: FileStamp?
     var looked: UInt64?
 
     mutating func isFound(_ user: UInt32) -> Bool {
@@ -102,7 +102,7 @@ package final class Shares: Sendable {
     let now = sys_monotonic()
     if let looked = state.looked, now - looked < Shares.pause { return [] }
     state.looked = now
-    let seen = Stamp(of: path)
+    let seen = FileStamp(of: path)
     guard seen != state.stamp else { return [] }
     state.stamp = seen
     state.ranges = SubordinateRanges(seen == nil ? [] : readFile(path))
@@ -195,19 +195,6 @@ struct SubordinateRanges: Sendable {
       low -= 1
     }
     return nil
-  }
-}
-
-/// Identifies a file, and shows whether it has changed.
-private struct Stamp: Equatable, Sendable {
-  private let (file, size, changed): (UInt64, UInt64, Int64)
-
-  /// nil where there is none.
-  init?(of path: String) {
-    var stamp = service_stamp()
-    // SAFETY: the C string lives for the call, in which the stamp is filled.
-    guard unsafe service_stamp_of(path, &stamp) == 0 else { return nil }
-    (file, size, changed) = (stamp.file, stamp.size, stamp.changed)
   }
 }
 

@@ -10,6 +10,7 @@ package import SallyportSystem
 /// What this machine keeps for when no verifier can be asked: answers by the backup codes that it
 /// has, keeps these as the fleet has them, and is told what the relay sees of it.
 package protocol OfflineReserve: Sendable {
+  /// Once, where this machine is in a fleet: on every other one there is no thread, and no file.
   func start()
   func stop()
   /// nil: not served.
@@ -70,6 +71,8 @@ package struct Relay: FleetSide {
   package func answer(
     _ question: LoginQuestion, log: @Sendable (LogLevel, LogLine) -> Void
   ) throws(StoreTrouble) -> ServiceAnswer? {
+    // Where this machine has joined a fleet since.
+    reserve?.start()
     if case .attempt = question.verb, question.isAway, reserve?.isConfirmed != true {
       return try answerWhileAway(question, log)
     }

@@ -1,10 +1,10 @@
 package import FleetTransport
 package import OneTimePassword
-import SallyportCore
+package import SallyportCore
 import SallyportLogin
 import SallyportService
 package import SallyportSupport
-import SallyportSystem
+package import SallyportSystem
 
 // What the relay needs of others, as they have it.
 
@@ -38,11 +38,19 @@ extension Membership: FleetVerifiers {
   }
 }
 
+extension ReserveSync: OfflineReserve {
+  package func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
+    try logins.answer(question)
+  }
+
+  package func use(_ typed: Secret, of name: UserName) { logins.use(typed, of: name) }
+}
+
 extension Relay {
   /// All that a service of a machine of a fleet needs; where it is in none, nothing is made or
   /// started but what says so.
   package init(of membership: Membership, log: @escaping LogWriter) throws(ServiceError) {
-    let reserve = try HostReserve(
+    let reserve = try ReserveSync(
       Reserve(), membership, isMember: { membership.isMember }, log: log)
     membership.onReconnection { reserve.noteBack() }
     self.init(

@@ -31,6 +31,7 @@ package final class ReserveSync: Sendable {
   }
 
   private let reserve: Reserve
+  let logins: ReserveLogins
   private let verifiers: any FleetVerifiers
   private let pace: Pace
   private let log: LogWriter
@@ -48,6 +49,7 @@ package final class ReserveSync: Sendable {
   ) throws(ServiceError) {
     (self.reserve, self.verifiers, self.pace, self.log) = (reserve, verifiers, pace, log)
     self.isMember = isMember
+    logins = ReserveLogins(reserve, log: log)
     bell = try ServiceError.check(service_counter(), "eventfd")
     reserve.onUse { [weak self] in self?.ring() }
   }

@@ -26,7 +26,7 @@ import Testing
   private func type(_ text: String, _ proof: Proof = .backupCode(left: 1)) throws -> ServiceAnswer?
   {
     let lines = lines
-    let reserve = try HostReserve(
+    let reserve = try ReserveSync(
       host.reserve, host.fleet, isMember: { true },
       log: { _, line in
         lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }

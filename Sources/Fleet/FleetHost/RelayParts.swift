@@ -10,14 +10,6 @@ package import SallyportSystem
 
 extension Membership: FleetVerifiers {
   /// Of the fleet of this machine as it is now; `.away` where it is in none.
-  package func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64)
-    throws(TransportFault) -> VerifierAnswer
-  {
-    let fleet: any FleetVerifiers
-    do throws(MembershipFault) { fleet = try verifiers() } catch { throw .away }
-    return try fleet.ask(kind, body, within: milliseconds)
-  }
-
   package func ask(_ kind: FrameKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
     throws(TransportFault) -> VerifierAnswer
   {

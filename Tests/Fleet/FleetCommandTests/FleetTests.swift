@@ -29,9 +29,10 @@ final class FakeVerifiers: FleetVerifiers {
     script = Mutex(Script(look: answer, join: answer))
   }
 
-  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
-    -> VerifierAnswer
+  func ask(_ kind: FrameKind, within milliseconds: UInt64, _ made: (UInt64) -> Secret?)
+    throws(TransportFault) -> VerifierAnswer
   {
+    guard let body = made(milliseconds) else { throw .away }
     if kind == .status { return try script.withLock { $0.status }.get() }
     guard kind == .join, let request = JoinRequest.decode(body) else { return .notServed }
     let answer = script.withLock { script in

@@ -304,9 +304,10 @@ private struct PersonLine: FleetVerifiers {
   var fault: TransportFault?
   var body: [UInt8]?
 
-  func ask(_ kind: FrameKind, _ frame: Secret, within milliseconds: UInt64) throws(TransportFault)
-    -> VerifierAnswer
+  func ask(_ kind: FrameKind, within milliseconds: UInt64, _ made: (UInt64) -> Secret?)
+    throws(TransportFault) -> VerifierAnswer
   {
+    guard let frame = made(milliseconds) else { throw .away }
     if let fault { throw fault }
     guard kind == .management, let request = PersonRequest.decode(frame) else { return .notServed }
     let answer = (try? answer(request)) ?? .other(.trouble)

@@ -35,9 +35,10 @@ final class MovingFleet: FleetVerifiers {
 
   let book = Mutex(Book())
 
-  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
-    -> VerifierAnswer
+  func ask(_ kind: FrameKind, within milliseconds: UInt64, _ made: (UInt64) -> Secret?)
+    throws(TransportFault) -> VerifierAnswer
   {
+    guard let body = made(milliseconds) else { throw .away }
     guard kind == .management, let request = MoveRequest.decode(body) else { return .notServed }
     book.withLock { $0.before }?()
     let result = book.withLock { book -> Result<VerifierAnswer, TransportFault> in

@@ -50,9 +50,10 @@ final class ScriptedFleet: FleetVerifiers {
 
   static let receipt = [UInt8](repeating: 9, count: 32)
 
-  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
-    -> VerifierAnswer
+  func ask(_ kind: FrameKind, within milliseconds: UInt64, _ made: (UInt64) -> Secret?)
+    throws(TransportFault) -> VerifierAnswer
   {
+    guard let body = made(milliseconds) else { throw .away }
     let found = state.withLock { state -> Result<VerifierAnswer, TransportFault> in
       if state.isCut { return .failure(.away) }
       if state.isRevoked { return .failure(.revoked) }

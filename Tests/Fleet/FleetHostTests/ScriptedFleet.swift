@@ -35,9 +35,10 @@ final class ScriptedVerifiers: FleetVerifiers {
     self.init { (_) throws(TransportFault) in throw fault }
   }
 
-  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
-    -> VerifierAnswer
+  func ask(_ kind: FrameKind, within milliseconds: UInt64, _ made: (UInt64) -> Secret?)
+    throws(TransportFault) -> VerifierAnswer
   {
+    guard let body = made(milliseconds) else { throw .away }
     #expect(kind == .question)
     guard let frame = LoginQuestion.decode(hostFrame: body) else { return .notServed }
     asked.withLock { $0.append((frame, milliseconds)) }

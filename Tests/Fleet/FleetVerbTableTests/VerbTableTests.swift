@@ -17,9 +17,10 @@ import Testing
 private struct NearVerifier: FleetVerifiers {
   let database: Database
 
-  func ask(_ kind: FrameKind, _ frame: Secret, within milliseconds: UInt64) throws(TransportFault)
-    -> VerifierAnswer
+  func ask(_ kind: FrameKind, within milliseconds: UInt64, _ made: (UInt64) -> Secret?)
+    throws(TransportFault) -> VerifierAnswer
   {
+    guard let frame = made(milliseconds) else { throw .away }
     guard kind == .management, let pin = Pin([UInt8](repeating: 3, count: 32)) else {
       return .notServed
     }

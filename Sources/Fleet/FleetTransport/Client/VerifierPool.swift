@@ -68,12 +68,6 @@ package final class VerifierPool: FleetVerifiers {
 
   deinit { if ending >= 0 { Glibc.close(ending) } }
 
-  package func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64)
-    throws(TransportFault) -> VerifierAnswer
-  {
-    try ask(kind, within: milliseconds) { _ in body }
-  }
-
   package func ask(_ kind: FrameKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
     throws(TransportFault) -> VerifierAnswer
   {

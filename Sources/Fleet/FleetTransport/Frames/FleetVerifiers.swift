@@ -54,23 +54,21 @@ package struct VerifierAnswer: Sendable, Equatable {
 
 /// The verifiers of a fleet, as a host asks them.
 package protocol FleetVerifiers: Sendable {
-  /// Asks one of them, once, and waits at most this many milliseconds, `.away` included. `body` has
-  /// at most `VerifierPool.longestBody` bytes. What is thrown says whether it may have been
-  /// verified.
-  func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64) throws(TransportFault)
-    -> VerifierAnswer
-  /// The same of a body that says how many milliseconds are left: it is made when it can be sent,
-  /// since connecting takes of them. nil: it is not sent, `.away`.
+  /// Asks one of them, once, and waits at most this many milliseconds, `.away` included. What is
+  /// thrown says whether it may have been verified.
+  ///
+  /// `body` is given how many milliseconds are left: it is made when it can be sent, since
+  /// connecting takes of them. It has at most `VerifierPool.longestBody` bytes; nil: it is not
+  /// sent, `.away`.
   func ask(_ kind: FrameKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
     throws(TransportFault) -> VerifierAnswer
 }
 
 extension FleetVerifiers {
-  /// For one that needs no time to connect.
-  package func ask(_ kind: FrameKind, within milliseconds: UInt64, _ body: (UInt64) -> Secret?)
+  /// The same of a body that does not say it.
+  package func ask(_ kind: FrameKind, _ body: Secret, within milliseconds: UInt64)
     throws(TransportFault) -> VerifierAnswer
   {
-    guard let made = body(milliseconds) else { throw .away }
-    return try ask(kind, made, within: milliseconds)
+    try ask(kind, within: milliseconds) { _ in body }
   }
 }

@@ -36,7 +36,7 @@ extension FleetEnvironment: FleetAccess {
 
   package func doctorFacts(_ store: Store, in context: Context) throws(CommandError) -> FleetFacts?
   {
-    guard let (file, identity) = try? member() else { return nil }
+    guard let (file, identity) = try? host() else { return nil }
     let report = FleetStatus.report(file, identity, of: self, try context.time())
     let people = HostAccounts(store: store, conf: nil, context: context)
     let candidates = BreakGlass.candidates(on: context.machine)

@@ -51,10 +51,18 @@ extension FleetEnvironment {
     }
   }
 
-  /// What this host is, and its key.
+  /// What this host is, and its key; throws where this machine is no host.
   func host() throws(CommandError) -> (FleetFile, Identity) {
-    guard let file = try membership(), let identity = try identity() else { throw .isNoHost }
+    guard let file = try membership() else { throw .isNoHost }
+    guard let identity = try identity() else { throw .key(.absent, path: key) }
     return (file, identity)
+  }
+
+  /// The verifiers; throws where this host may not move people of the fleet.
+  func verifiersForMoves() throws(CommandError) -> any FleetVerifiers {
+    let (file, identity) = try host()
+    guard file.enrolls else { throw .move(.notAllowed, nil) }
+    return verifiers(file, identity)
   }
 
   /// The host's key; nil where there is none.

@@ -1,4 +1,5 @@
 import FleetTransport
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportSupport
@@ -177,4 +178,36 @@ extension MoveFault {
   static let unknown = again(
     "whether it is in the fleet is not known: asked and refused until it is", .unknown
   ).ofAll
+}
+
+/// A question that changes nothing: where no answer came, nothing was done.
+func looking<Value>(_ body: () throws(MoveFault) -> Value) throws(MoveFault) -> Value {
+  do throws(MoveFault) {
+    return try body()
+  } catch {
+    throw error.cause == .unknown ? .transport(.unknown) : error
+  }
+}
+
+/// What the store throws, as why somebody was not moved.
+func keeping<Value>(_ body: () throws(StoreTrouble) -> Value) throws(MoveFault) -> Value {
+  do throws(StoreTrouble) { return try body() } catch { throw .store(error) }
+}
+
+extension Store {
+  /// As `moving`; nil also where there is no store.
+  func moved<Value>(_ account: Account, _ body: (MovingUser) throws(MoveFault) -> Value)
+    throws(MoveFault) -> Value?
+  {
+    let done: Result<Value, MoveFault>?
+    do throws(StoreTrouble) {
+      done = try moving(account) { user in
+        Result { () throws(MoveFault) in try body(user) }
+      }
+    } catch {
+      if case .noStore = error { return nil }
+      throw .store(error)
+    }
+    return try done?.get()
+  }
 }

@@ -31,19 +31,12 @@ extension FleetEnvironment {
     Store(root: Array(reserve.utf8), owner: isUsual ? .root : .effectiveUser)
   }
 
-  /// Both; throws where this machine is no host.
-  func member() throws(CommandError) -> (FleetFile, Identity) {
-    guard let file = try membership() else { throw .isNoHost }
-    guard let identity = try identity() else { throw .key(.absent, path: key) }
-    return (file, identity)
-  }
-
   func hasKey() throws(CommandError) -> Bool {
     do throws(SystemError) {
       _ = try facts(of: key)
       return true
     } catch {
-      if error.number == 2 { return false }
+      if error.number == ENOENT { return false }
       throw .system(key, error)
     }
   }

@@ -62,12 +62,10 @@ struct FleetPush: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
-    let (file, identity) = try place.host()
-    guard file.enrolls else { throw .move(.notAllowed, nil) }
+    let verifiers = try place.verifiersForMoves()
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
-    let mover = MoveToFleet(
-      store: store, verifiers: place.verifiers(file, identity), keepsFleet: keepFleet)
+    let mover = MoveToFleet(store: store, verifiers: verifiers, keepsFleet: keepFleet)
     let ways = try WaysIn(people, context.machine)
     if let user {
       let account = try context.meantAccount(user, context.output(shared))

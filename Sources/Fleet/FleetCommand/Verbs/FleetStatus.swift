@@ -28,7 +28,7 @@ struct FleetStatus: Verb {
   /// 0 where a verifier can verify codes for this host.
   func status(in context: Context) throws(CommandError) -> Int32 {
     let place = try context.placeForRoot()
-    let (file, identity) = try place.member()
+    let (file, identity) = try place.host()
     let report = FleetStatus.report(file, identity, of: place, try context.time())
     context.output(shared).answer(report.facts, report.text)
     return report.canVerify ? Sysexit.done.rawValue : Sysexit.busy.rawValue

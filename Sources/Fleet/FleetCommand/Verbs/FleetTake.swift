@@ -37,13 +37,11 @@ struct FleetTake: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
-    let (file, identity) = try place.host()
-    guard file.enrolls else { throw .move(.notAllowed, nil) }
+    let verifiers = try place.verifiersForMoves()
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
     let taker = MoveFromFleet(
-      store: store, reserve: place.reserveStore, verifiers: place.verifiers(file, identity),
-      isForced: force)
+      store: store, reserve: place.reserveStore, verifiers: verifiers, isForced: force)
     let account = try context.meantAccount(user, context.output(shared))
     let user = account.name.text
     do throws(MoveFault) {

@@ -46,28 +46,19 @@ struct MoveFromFleet {
   private func copy(_ account: Account) throws(MoveFault) {
     let (moving, version) = try fetched(account.name)
     let enrollment = moving.enrollment.with(uid: account.uid)
-    do throws(StoreTrouble) {
+    try keeping { () throws(StoreTrouble) in
       try store.prepare()
       let mark = MoveMark.take(version: version, token: try Random.identifier())
       try store.create(enrollment, try used(moving.state, account), marked: mark)
-    } catch {
-      throw .store(error)
     }
   }
 
   private func fetched(_ name: UserName) throws(MoveFault) -> (MoveRequest.Moving, UInt64) {
-    let told: FetchAnswer
-    do throws(MoveFault) {
-      guard let answer = FetchAnswer.decode(try verifiers.move(.fetch(name, isForced: isForced)))
-      else {
-        throw .unknown
-      }
-      told = answer
-    } catch {
-      // A question that changes nothing.
-      throw error.cause == .unknown ? .transport(.unknown) : error
+    let told = try looking { () throws(MoveFault) in
+      FetchAnswer.decode(try verifiers.move(.fetch(name, isForced: isForced)))
     }
     switch told {
+    case nil: throw .transport(.unknown)
     case .copy(let moving, let version):
       guard moving.enrollment.user == name else { throw .transport(.unknown) }
       return (moving, version)
@@ -100,20 +91,7 @@ struct MoveFromFleet {
 
   /// `.outdated` where there are no files.
   private func settle(_ account: Account) throws(MoveFault) -> Step {
-    let done: Result<Step, MoveFault>?
-    do throws(StoreTrouble) {
-      done = try store.moving(account) { user in
-        do throws(MoveFault) {
-          return .success(try settle(user))
-        } catch {
-          return .failure(error)
-        }
-      }
-    } catch {
-      if case .noStore = error { return .outdated }
-      throw .store(error)
-    }
-    return try done?.get() ?? .outdated
+    try store.moved(account) { (user) throws(MoveFault) in try settle(user) } ?? .outdated
   }
 
   private func settle(_ user: MovingUser) throws(MoveFault) -> Step {
@@ -137,18 +115,14 @@ struct MoveFromFleet {
     }
     switch answer {
     case .done:
-      do throws(StoreTrouble) { try user.write(nil) } catch { throw .store(error) }
+      try keeping { () throws(StoreTrouble) in try user.write(nil) }
       return .done
     case .standing(let found):
       guard case .enrolled(burial.id) = found.person else { throw .takenOtherwise }
-      try remove(user)
+      try keeping { () throws(StoreTrouble) in try user.remove() }
       return .outdated
     case .notAllowed: throw .notAllowed
     case .trouble: throw .unknown
     }
-  }
-
-  private func remove(_ user: MovingUser) throws(MoveFault) {
-    do throws(StoreTrouble) { try user.remove() } catch { throw .store(error) }
   }
 }

@@ -21,16 +21,8 @@ struct MoveToFleet {
 
   /// Throws nothing where he is in the fleet, and not here any more.
   func push(_ account: Account) throws(MoveFault) {
-    let done: Result<Void, MoveFault>?
-    do throws(StoreTrouble) {
-      done = try store.moving(account) { user in
-        do throws(MoveFault) { return .success(try push(user)) } catch { return .failure(error) }
-      }
-    } catch {
-      throw .store(error)
-    }
-    guard let done else { throw .notEnrolled }
-    try done.get()
+    let done: Void? = try store.moved(account) { (user) throws(MoveFault) in try push(user) }
+    guard done != nil else { throw .notEnrolled }
   }
 
   private func push(_ user: MovingUser) throws(MoveFault) {
@@ -39,15 +31,17 @@ struct MoveToFleet {
     let request = try request(for: user)
     let mark: MoveMark
     if case .put(_, let version) = request { mark = .push(version: version) } else { mark = .merge }
-    if user.mark != mark { try write(mark, user) }
+    if user.mark != mark { try keeping { () throws(StoreTrouble) in try user.write(mark) } }
     do throws(MoveFault) {
       try settle(request)
     } catch {
       // Only what was never sent, or is known not to be done.
-      if isNew, error.cause != .unknown { try write(nil, user) }
+      if isNew, error.cause != .unknown {
+        try keeping { () throws(StoreTrouble) in try user.write(nil) }
+      }
       throw error
     }
-    do throws(StoreTrouble) { try user.remove() } catch { throw .store(error) }
+    try keeping { () throws(StoreTrouble) in try user.remove() }
   }
 
   /// What to ask, by what the fleet has now.
@@ -75,21 +69,10 @@ struct MoveToFleet {
     }
   }
 
-  private func write(_ mark: MoveMark?, _ user: MovingUser) throws(MoveFault) {
-    do throws(StoreTrouble) { try user.write(mark) } catch { throw .store(error) }
-  }
-
   // MARK: asking
 
   private func standing(of name: UserName) throws(MoveFault) -> FleetStanding {
-    let answer: MoveAnswer
-    do throws(MoveFault) {
-      answer = try ask(.look(name))
-    } catch {
-      // A question that changes nothing.
-      throw error.cause == .unknown ? .transport(.unknown) : error
-    }
-    switch answer {
+    switch try looking({ () throws(MoveFault) in try ask(.look(name)) }) {
     case .standing(let found): return found
     case .notAllowed: throw .notAllowed
     case .done: throw .notServed

@@ -185,10 +185,9 @@ struct Run: ParsableCommand {
     let questions = LoginHandler(
       database, common.policy, wrongCodes: hostWrongCodes)
     return FrameRouter(
-      Hosts(database),
+      Hosts(database), join: JoinHandler(database, pins: [identity.pin]),
       [
-        .question: questions, .join: JoinHandler(database, pins: [identity.pin]),
-        .reserve: ReserveHandler(database, questions.logins, common.policy),
+        .question: questions, .reserve: ReserveHandler(database, questions.logins, common.policy),
         .status: StatusHandler(database, verifier: name, started: now),
         .management: ManagementHandler(database),
       ])

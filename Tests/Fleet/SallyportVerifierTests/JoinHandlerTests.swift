@@ -43,7 +43,7 @@ struct `Joining by a token` {
     _ purpose: JoinRequest.Purpose, _ secret: Secret, _ number: UInt8, names: [UserName] = []
   ) throws -> JoinAnswer? {
     let frame = try #require(JoinRequest(purpose, secret, names: names).encoded())
-    let answer = handler.answer(key: key(number), try #require(handler.read(frame)))
+    let answer = handler.answer(key: key(number), try #require(JoinRequest.decode(frame)))
     return JoinAnswer.decode(try #require(answer.encoded()))
   }
 
@@ -150,7 +150,10 @@ struct `Joining by a token` {
   }
 
   @Test func `gives no answer to what is no request`() throws {
-    #expect(handler.read(try TestSupport.secret("hello")) == nil)
+    let router = FrameRouter(Hosts(verifier.database), join: handler, [:])
+    let read = router.read(
+      try #require(Pin(key(1))), .join, try TestSupport.secret("hello"), arrived: 0)
+    #expect(read.answer() == VerifierAnswer(to: .join, [UInt8]()))
   }
 
   @Test func `takes no invitation, and no use of one, that was changed without the key`() throws {
@@ -165,7 +168,7 @@ struct `Joining by a token` {
   }
 
   @Test func `is of a host that the verifiers know at once`() throws {
-    let router = FrameRouter(Hosts(verifier.database), [.join: handler])
+    let router = FrameRouter(Hosts(verifier.database), join: handler, [:])
     let pin = try #require(Pin(key(1)))
     let nothing = try #require(Secret(count: 0))
     #expect(router.read(pin, .ping, nothing, arrived: 0).answer() == .unknownHost)
@@ -178,7 +181,7 @@ struct `Joining by a token` {
 
   @Test func `leaves a frame of a stranger unread`() throws {
     let reading = CountingHandler()
-    let router = FrameRouter(Hosts(verifier.database), [.join: handler, .reserve: reading])
+    let router = FrameRouter(Hosts(verifier.database), join: handler, [.reserve: reading])
     let pin = try #require(Pin(key(1)))
     let body = try #require(Secret([1, 2, 3]))
     #expect(router.read(pin, .reserve, body, arrived: 0).answer() == .unknownHost)

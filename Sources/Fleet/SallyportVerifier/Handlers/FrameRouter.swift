@@ -28,10 +28,12 @@ extension FrameHandler {
 /// the fleet may only join.
 package struct FrameRouter: Sendable {
   private let hosts: Hosts
+  private let join: JoinHandler?
   private let handlers: [FrameKind: any FrameHandler]
 
-  package init(_ hosts: Hosts, _ handlers: [FrameKind: any FrameHandler]) {
-    (self.hosts, self.handlers) = (hosts, handlers)
+  package init(_ hosts: Hosts, join: JoinHandler? = nil, _ handlers: [FrameKind: any FrameHandler])
+  {
+    (self.hosts, self.join, self.handlers) = (hosts, join, handlers)
   }
 
   /// Whether this key is, or was when the database answered last, a host's of the fleet.
@@ -46,44 +48,43 @@ package struct FrameRouter: Sendable {
   package func read(_ pin: Pin, _ kind: FrameKind, _ body: Secret, arrived: UInt64)
     -> FleetServer.Request
   {
-    // What a stranger sends is not even read.
-    if let refusal = refusal(of: hosts.lookup(pin), kind) { return FleetServer.Request { refusal } }
-    if let handler = handlers[kind] { return read(pin, kind, body, arrived: arrived, by: handler) }
-    return FleetServer.Request {
-      answer(pin, kind) { _ in kind == .ping ? VerifierAnswer(to: .ping, []) : .notServed }
+    if kind == .join { return FleetServer.Request { joined(pin, body) } }
+    guard let handler = handlers[kind] else {
+      return FleetServer.Request {
+        answer(pin) { _ in kind == .ping ? VerifierAnswer(to: .ping, []) : .notServed }
+      }
     }
+    // What a stranger sends is not even read. If it is a host by now, it asks again.
+    guard case .host = hosts.lookup(pin) else {
+      return FleetServer.Request { answer(pin) { _ in .databaseAway } }
+    }
+    return read(pin, body, arrived: arrived, by: handler)
   }
 
   private func read<Handler: FrameHandler>(
-    _ pin: Pin, _ kind: FrameKind, _ body: Secret, arrived: UInt64, by handler: Handler
+    _ pin: Pin, _ body: Secret, arrived: UInt64, by handler: Handler
   ) -> FleetServer.Request {
     let question = handler.read(body)
     return FleetServer.Request(about: question.flatMap { handler.name(in: $0) }) {
-      answer(pin, kind) { handler.answer(question, from: $0, arrived: arrived) }
+      answer(pin) { handler.answer(question, from: $0, arrived: arrived) }
     }
   }
 
-  private func answer(
-    _ pin: Pin, _ kind: FrameKind, _ body: (HostIdentity) -> VerifierAnswer
-  ) -> VerifierAnswer {
-    // Again: it may have waited for others about the same user, and the host may be revoked by now.
-    let found = hosts.lookup(pin)
-    if let refusal = refusal(of: found, kind) { return refusal }
-    let asker = if case .host(let known) = found { known } else { HostIdentity(pin, host: nil) }
-    let answer = body(asker)
-    if kind == .join, answer.isWelcome { hosts.expectMore() }
-    return answer
-  }
-
-  /// nil: it may ask.
-  private func refusal(of peer: Hosts.HostLookup, _ kind: FrameKind) -> VerifierAnswer? {
-    if kind == .join { return nil }
-    switch peer {
-    case .host: return nil
-    case .stranger: return .unknownHost
+  /// The key is looked up for each answer: the question may have waited for others.
+  private func answer(_ pin: Pin, _ body: (HostIdentity) -> VerifierAnswer) -> VerifierAnswer {
+    switch hosts.lookup(pin) {
+    case .host(let host): body(host)
+    case .stranger: .unknownHost
     // Who was revoked since then would be answered.
-    case .unclear: return .databaseAway
+    case .unclear: .databaseAway
     }
+  }
+
+  private func joined(_ pin: Pin, _ body: Secret) -> VerifierAnswer {
+    guard let join else { return .notServed }
+    let answer = JoinRequest.decode(body).map { join.answer(key: pin.bytes, $0) }
+    if case .welcome = answer { hosts.expectMore() }
+    return VerifierAnswer(to: .join, answer)
   }
 }
 
@@ -91,10 +92,6 @@ extension VerifierAnswer {
   /// An empty one where there is none that a host would understand.
   init(to kind: FrameKind, _ answer: (some FrameAnswer)?) {
     self.init(to: kind, answer?.encoded() ?? [])
-  }
-
-  fileprivate var isWelcome: Bool {
-    if case .welcome = JoinAnswer.decode(body) { true } else { false }
   }
 }
 

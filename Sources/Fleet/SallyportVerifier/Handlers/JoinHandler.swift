@@ -1,6 +1,6 @@
-package import FleetProtocol
+import FleetProtocol
 package import FleetTransport
-package import OneTimePassword
+import OneTimePassword
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -32,7 +32,7 @@ extension Statement {
 }
 
 /// Takes machines into the fleet by the tokens of `sallyport-verifier invite`.
-package struct JoinHandler: FrameHandler {
+package struct JoinHandler: Sendable {
   private static let attempts = 8
   private let database: Database
   /// Of the verifiers' identity.
@@ -40,14 +40,6 @@ package struct JoinHandler: FrameHandler {
 
   package init(_ database: Database, pins: [Pin]) {
     (self.database, self.pins) = (database, pins.map(\.bytes))
-  }
-
-  package func read(_ body: Secret) -> JoinRequest? { JoinRequest.decode(body) }
-
-  package func answer(_ request: JoinRequest?, from asker: HostIdentity, arrived: UInt64)
-    -> VerifierAnswer
-  {
-    VerifierAnswer(to: .join, request.map { answer(key: asker.pin.bytes, $0) })
   }
 
   /// To a machine with this key.

@@ -33,7 +33,8 @@ package struct LoginHandler: FrameHandler {
   package func answer(_ asked: LoginQuestion?, from asker: HostIdentity, arrived: UInt64)
     -> VerifierAnswer
   {
-    guard let host = asker.host, let asked else { return VerifierAnswer(to: .question, []) }
+    guard let asked else { return VerifierAnswer(to: .question, []) }
+    let host = asker.host
     if database.isAway { return .databaseAway }
     let right = asker.enrolls ? Right.enrolls : .asks
     var wasAway = false

@@ -28,7 +28,8 @@ package struct ManagementHandler: FrameHandler {
   package func answer(_ request: ManagementRequest?, from asker: HostIdentity, arrived: UInt64)
     -> VerifierAnswer
   {
-    guard let request, let host = asker.host else { return VerifierAnswer(to: .management, []) }
+    guard let request else { return VerifierAnswer(to: .management, []) }
+    let host = asker.host
     // The kinds of a MoveAnswer are the same in all answers.
     guard asker.enrolls else { return VerifierAnswer(to: .management, MoveAnswer.notAllowed) }
     if database.isAway { return .databaseAway }

@@ -45,13 +45,11 @@ package final class ReserveHandler: FrameHandler {
   package func answer(_ question: ReserveQuestion?, from asker: HostIdentity, arrived: UInt64)
     -> VerifierAnswer
   {
-    guard let host = asker.host, let question else {
-      return VerifierAnswer(to: .reserve, [])
-    }
+    guard let question else { return VerifierAnswer(to: .reserve, []) }
     guard takeTurn(asker.pin) else { return VerifierAnswer(to: .reserve, ReserveAnswer.busy) }
     defer { endTurn(asker.pin) }
     do throws(StoreTrouble) {
-      return VerifierAnswer(to: .reserve, try answer(question, Holder(host, asker.pin)))
+      return VerifierAnswer(to: .reserve, try answer(question, asker))
     } catch {
       return .databaseAway
     }
@@ -73,24 +71,16 @@ package final class ReserveHandler: FrameHandler {
     }
   }
 
-  /// Who holds a reserve.
-  private struct Holder {
-    let host: [UInt8]
-    let pin: Pin
-
-    init(_ host: [UInt8], _ pin: Pin) { (self.host, self.pin) = (host, pin) }
-  }
-
   /// nil: none that the host would understand, so that it leaves what it has until the next login.
   /// Throws where the database cannot be asked.
-  private func answer(_ question: ReserveQuestion, _ holder: Holder) throws(StoreTrouble)
+  private func answer(_ question: ReserveQuestion, _ holder: HostIdentity) throws(StoreTrouble)
     -> ReserveAnswer?
   {
     switch question {
     case .fetch(let name, let receipt): return try fetch(name, receipt, holder)
     case .confirm(let entries):
       // Also of none: whether somebody is there.
-      try look()
+      _ = try ask(Statement.fleet)
       let start = sys_monotonic()
       var verdicts: [ReserveAnswer.Verdict] = []
       for entry in entries {
@@ -101,9 +91,9 @@ package final class ReserveHandler: FrameHandler {
     }
   }
 
-  private func look() throws(StoreTrouble) {
+  private func ask(_ statement: String, _ values: [Value] = []) throws(StoreTrouble) -> Rows {
     do throws(DatabaseFault) {
-      _ = try database.ask(Statement.fleet)
+      return try database.ask(statement, values).0
     } catch {
       throw .service(path: "fleet", .trouble(mayBeTheCallers: false))
     }
@@ -111,7 +101,7 @@ package final class ReserveHandler: FrameHandler {
 
   // MARK: what a host gets
 
-  private func fetch(_ name: UserName, _ receipt: [UInt8]?, _ holder: Holder)
+  private func fetch(_ name: UserName, _ receipt: [UInt8]?, _ holder: HostIdentity)
     throws(StoreTrouble) -> ReserveAnswer?
   {
     let record: Record
@@ -133,15 +123,10 @@ package final class ReserveHandler: FrameHandler {
   }
 
   /// Whether he was let in there just now, by this verifier or by another one.
-  private func hasLoggedIn(_ name: UserName, _ holder: Holder) throws(StoreTrouble) -> Bool {
+  private func hasLoggedIn(_ name: UserName, _ holder: HostIdentity) throws(StoreTrouble) -> Bool {
     if logins.has(name.bytes, on: holder.pin) { return true }
-    do throws(DatabaseFault) {
-      let values = [Value.text(holder.host), .bytes(name.bytes)]
-      let (rows, _) = try database.ask(Statement.hasLoggedIn, values)
-      return rows.number(0, 0) ?? 0 > 0
-    } catch {
-      throw .service(path: "fleet", .trouble(mayBeTheCallers: false))
-    }
+    let rows = try ask(Statement.hasLoggedIn, [.text(holder.host), .bytes(name.bytes)])
+    return rows.number(0, 0) ?? 0 > 0
   }
 
   private enum Loaded {
@@ -153,7 +138,7 @@ package final class ReserveHandler: FrameHandler {
   }
 
   /// Throws where the database cannot be asked.
-  private func load(_ name: UserName, _ holder: Holder) throws(StoreTrouble) -> Loaded {
+  private func load(_ name: UserName, _ holder: HostIdentity) throws(StoreTrouble) -> Loaded {
     let store = store(for: name, holder)
     do throws(StoreTrouble) {
       return try store.load(Account(name: name, uid: nil)).map { .record($0) } ?? .nobody
@@ -164,12 +149,12 @@ package final class ReserveHandler: FrameHandler {
     }
   }
 
-  private func store(for name: UserName, _ holder: Holder) -> FleetStore {
+  private func store(for name: UserName, _ holder: HostIdentity) -> FleetStore {
     let event = Event(of: "sallyport-reserve", on: holder.host, name: name.bytes)
     return FleetStore(database, event, uid: nil)
   }
 
-  private func receipt(_ enrollment: UInt64, _ name: UserName, _ holder: Holder)
+  private func receipt(_ enrollment: UInt64, _ name: UserName, _ holder: HostIdentity)
     throws(StoreTrouble) -> [UInt8]
   {
     do throws(CryptoError) {
@@ -181,7 +166,7 @@ package final class ReserveHandler: FrameHandler {
 
   // MARK: what a host says
 
-  private func verdict(on entry: ReserveQuestion.Entry, _ holder: Holder) throws(StoreTrouble)
+  private func verdict(on entry: ReserveQuestion.Entry, _ holder: HostIdentity) throws(StoreTrouble)
     -> ReserveAnswer.Verdict
   {
     let right = try receipt(entry.enrollmentID, entry.name, holder)
@@ -202,7 +187,7 @@ package final class ReserveHandler: FrameHandler {
     throw .busy(path: "fleet")
   }
 
-  private func use(_ code: UInt64, of name: UserName, in record: Record, by holder: Holder)
+  private func use(_ code: UInt64, of name: UserName, in record: Record, by holder: HostIdentity)
     throws(StoreTrouble)
   {
     let done = try store(for: name, holder).transact(record, asKnown: true) {
@@ -258,11 +243,8 @@ extension FleetKey {
   /// enrollment (docs/fleet-format.md).
   func receipt(_ enrollment: UInt64, of name: [UInt8], for pin: Pin) throws(CryptoError) -> [UInt8]
   {
-    var text: [UInt8] = []
-    for part in [OneTimePassword.bytes(of: "reserve"), name, pin.bytes, number(enrollment)] {
-      text += number(UInt64(part.count)).prefix(4) + part
-    }
-    let made = try derive(text)
+    let parts = [OneTimePassword.bytes(of: "reserve"), name, pin.bytes, number(enrollment)]
+    let made = try derive(parts.flatMap { Self.counted($0) })
     return made.bytes(in: 0..<made.count)
   }
 }

@@ -20,7 +20,7 @@ package struct StatusHandler: FrameHandler {
   package func answer(_ question: Bool?, from asker: HostIdentity, arrived: UInt64)
     -> VerifierAnswer
   {
-    guard let host = asker.host.flatMap({ FleetHostName($0) }), let now = try? Clock.now() else {
+    guard let host = FleetHostName(asker.host), let now = try? Clock.now() else {
       return .notServed
     }
     let peers: [FleetStatusAnswer.Peer]

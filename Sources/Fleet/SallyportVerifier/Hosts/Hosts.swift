@@ -16,15 +16,15 @@ extension Statement {
   static let hosts = "SELECT name, key, enrolls, joined, seal FROM host"
 }
 
-/// Who asks: the key, and the host of the fleet that has it.
+/// Who asks: a host of the fleet, and its key.
 package struct HostIdentity: Equatable, Sendable {
-  /// nil: none of this name, or of this key, is in the fleet.
-  package let host: [UInt8]?
+  /// Its name.
+  package let host: [UInt8]
   /// Whether the host may change what is enrolled.
   package let enrolls: Bool
   package let pin: Pin
 
-  package init(_ pin: Pin, host: [UInt8]?, enrolls: Bool = false) {
+  package init(_ pin: Pin, host: [UInt8], enrolls: Bool = false) {
     (self.pin, self.host, self.enrolls) = (pin, host, enrolls)
   }
 }
@@ -168,7 +168,7 @@ struct HostList: Sendable {
     var putBack: [[UInt8]] = []
     for line in lines {
       if gone.contains(line.seal) {
-        putBack.append(line.asker.host ?? [])
+        putBack.append(line.asker.host)
       } else {
         hosts[line.asker.pin] = line.asker
       }

@@ -38,7 +38,7 @@ class BuildError(Exception):
 
 def build(mutants):
     """Brings the copy up to date with the sources and the mutants, and builds it; a digest of it."""
-    contents = {path: (REPOSITORY / path).read_bytes() for path in tracked()}
+    contents = {path: content(REPOSITORY / path) for path in tracked()}
     for path in sorted({mutant.path for mutant in mutants}):
         in_file = [mutant for mutant in mutants if mutant.path == path]
         contents[path] = spliced(path, in_file).encode()
@@ -86,7 +86,12 @@ def tracked():
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], cwd=REPOSITORY,
         capture_output=True, text=True, check=True).stdout
-    return [path for path in listed.split("\0") if path and (REPOSITORY / path).is_file()]
+    return [path for path in listed.split("\0") if path and os.path.lexists(REPOSITORY / path)]
+
+
+def content(path):
+    """The bytes of a file, or as text where a link points: the copy has the same links."""
+    return os.readlink(path) if path.is_symlink() else path.read_bytes()
 
 
 def update(contents):
@@ -95,11 +100,14 @@ def update(contents):
     before = set(known.read_text().splitlines()) if known.exists() else set()
     for path in before - set(contents):
         (COPY / path).unlink(missing_ok=True)
-    for path, content in contents.items():
+    for path, wanted in contents.items():
         copy = COPY / path
-        if not copy.exists() or copy.read_bytes() != content:
+        if not os.path.lexists(copy) or content(copy) != wanted:
+            copy.unlink(missing_ok=True)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(content)
+            copy.symlink_to(wanted) if isinstance(wanted, str) else copy.write_bytes(wanted)
+        if isinstance(wanted, str):
+            continue
         copy.chmod((REPOSITORY / path).stat().st_mode if (REPOSITORY / path).exists() else 0o644)
     known.write_text("\n".join(sorted(contents)) + "\n")
 

@@ -93,7 +93,7 @@ private func openCopy(_ text: [UInt8], of file: String) throws -> KeyBackup {
 /// At most 64 KiB of a file.
 private func contents(_ file: String) throws -> [UInt8] {
   do throws(SystemError) {
-    return try OpenFile(file, O_RDONLY | O_NONBLOCK).bytes(65_536)
+    return try OpenFile(file, O_RDONLY).bytes(65_536)
   } catch {
     throw Failure("\(file): \(errnoDescription(error.number))")
   }

@@ -240,6 +240,8 @@ import Testing
       [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
     #expect(done.status == 77)
     #expect(done.aside.contains("this host may not change people of it (enrolls = no)"))
+    #expect(done.aside.contains("hint: sudo sallyport \(words[0]) "), "\(done.aside)")
+    #expect(!done.aside.contains("himself"), "a user has no session for it: \(done.aside)")
     #expect(try fleet.load(try account())?.state == before)
   }
 
@@ -293,6 +295,7 @@ import Testing
     #expect(done.status == 77)
     #expect(done.aside.contains("this host may not change people of it (enrolls = no)"))
     #expect(done.aside.contains("hint: sallyport-verifier invite NAME --enrolls"))
+    #expect(done.aside.contains("sallyport \(words[0])      as the user himself"))
     #expect(done.answer.isEmpty)
   }
 }

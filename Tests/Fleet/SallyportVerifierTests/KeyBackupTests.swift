@@ -119,6 +119,7 @@ import Testing
     try PrivateFile.make(path, secret("one"))
     try allow(0o640)
     #expect(throws: PrivateFile.Fault.unsafe) { try PrivateFile.read(path) }
+    #expect(throws: PrivateFile.Fault.unsafe) { try PrivateFile.make(path, secret("one")) }
     try allow(0o600)
     try FileManager.default.createSymbolicLink(
       atPath: path + ".link", withDestinationPath: path)

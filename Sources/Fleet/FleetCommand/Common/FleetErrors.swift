@@ -14,8 +14,9 @@ extension CommandError {
     hints: ["sallyport-verifier invite NAME      on a verifier", "sallyport fleet join"])
 
   static func key(_ fault: PrivateFile.Fault, path: String) -> CommandError {
-    CommandError(
-      .configuration, printable("\(path): \(fault.text)".utf8, limit: 400),
+    let text = fault == .damaged ? "damaged, or not an Ed25519 key (PEM, PKCS #8)" : fault.text
+    return CommandError(
+      .configuration, printable("\(path): \(text)".utf8, limit: 400),
       hints: ["sallyport fleet leave      then join again, with a new invitation"])
   }
 
@@ -29,12 +30,15 @@ extension CommandError {
   /// This host may not change people of the fleet.
   static func mayNotChange(_ user: String) -> CommandError {
     CommandError {
-      Message(
+      let hasSession = ["enroll", "add", "remove", "rename", "backup-codes"].contains($0.verb)
+      return Message(
         "\(shown(user)) is in the fleet, and this host may not change people of it (enrolls = no); "
           + "nothing was changed", .notPermitted,
         hints: [
           "sallyport-verifier invite NAME --enrolls      on a verifier, then leave and join again",
-          "sallyport \($0.verb)      as the user himself, on a host that enrolls",
+          hasSession
+            ? "sallyport \($0.verb)      as the user himself, on a host that enrolls"
+            : "sudo \($0.again(remark: "on a host that enrolls"))",
         ])
     }
   }

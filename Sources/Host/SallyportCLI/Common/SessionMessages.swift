@@ -40,7 +40,7 @@ extension Message {
     case .level:
       self.init(
         "the policy does not allow self-enrollment; ask root", .notPermitted,
-        hints: ["sudo \(invocation.again())"])
+        hints: ["sudo \(invocation.again(remark: "on a host that enrolls"))"])
     case .notEnrolled:
       self.init("you are not enrolled", .noInput, hints: ["sallyport enroll"])
     case .enrolled:
@@ -94,7 +94,7 @@ extension Message {
     case .inFleet:
       self.init(
         "the fleet has your enrollment: it is shown to root alone", .notPermitted,
-        hints: ["sudo \(invocation.again())"])
+        hints: ["sudo \(invocation.again(remark: "on a host that enrolls"))"])
     }
   }
 }

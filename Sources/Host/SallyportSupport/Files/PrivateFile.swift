@@ -60,7 +60,9 @@ package enum PrivateFile {
       try makeFile(path, bytes)
     } catch {
       guard error.number == EEXIST else { throw .system("write", errno: error.number) }
-      guard let found = try? read(path), constantTimeEquals(found, bytes) else { throw .exists }
+      let found: Secret
+      do throws(Fault) { found = try read(path) } catch { throw error == .damaged ? .exists : error }
+      guard constantTimeEquals(found, bytes) else { throw .exists }
     }
   }
 }

@@ -11,7 +11,7 @@ import Testing
     var daemon = DaemonFacts()
     daemon.directory = .seen(FileFacts(mode: 0o755, isRegular: false, isDirectory: true))
     daemon.root = socket(daemon.root)
-    daemon.everybody = socket(daemon.everybody)
+    daemon.anyUsers = socket(daemon.anyUsers)
     daemon.starter = .systemd
     return daemon
   }
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test func `A program that is not root needs its socket`() {
-    let found = Self.findings(of: ["swaylock", "sshd"]) { $0.everybody.file = .absent }
+    let found = Self.findings(of: ["swaylock", "sshd"]) { $0.anyUsers.file = .absent }
     #expect(found.wrong == ["daemon-missing error"])
     #expect(found.first?.effect == .locksOut("everybody from swaylock"))
     #expect(
@@ -50,7 +50,7 @@ import Testing
       ])
     // A socket that a killed service left behind, on which nobody listens.
     #expect(
-      Self.findings(of: ["i3lock"]) { $0.everybody.answer = .nobody }.wrong
+      Self.findings(of: ["i3lock"]) { $0.anyUsers.answer = .nobody }.wrong
         == ["daemon-missing error"])
     // Of a store of its own, sallyportd knows nothing.
     #expect(Self.findings(of: ["swaylock"], ["store=/srv/s"]) { $0 = DaemonFacts() }.wrong == [])
@@ -77,7 +77,7 @@ import Testing
       "daemon-kind error"
     ),
     (
-      "a directory", { $0.everybody.file = .seen(FileFacts(isRegular: false, isDirectory: true)) },
+      "a directory", { $0.anyUsers.file = .seen(FileFacts(isRegular: false, isDirectory: true)) },
       "daemon-kind warning", "daemon-kind error"
     ),
     (
@@ -89,7 +89,7 @@ import Testing
       "daemon-mode warning"
     ),
     (
-      "too closed", { $0.everybody = socket($0.everybody, mode: 0o660) }, "daemon-mode warning",
+      "too closed", { $0.anyUsers = socket($0.anyUsers, mode: 0o660) }, "daemon-mode warning",
       "daemon-mode error"
     ),
     (
@@ -110,11 +110,11 @@ import Testing
     ),
     ("silent", { $0.root.answer = .late }, "daemon-silent warning", "daemon-silent error"),
     (
-      "old", { $0.everybody.answer = .otherVersion }, "daemon-version warning",
+      "old", { $0.anyUsers.answer = .otherVersion }, "daemon-version warning",
       "daemon-version error"
     ),
     (
-      "a stranger", { $0.everybody.answer = .foreign(1000) }, "daemon-foreign warning",
+      "a stranger", { $0.anyUsers.answer = .foreign(1000) }, "daemon-foreign warning",
       "daemon-foreign error"
     ),
     (
@@ -221,7 +221,7 @@ import Testing
     let daemon = DaemonFacts(of: fake.machine)
     #expect(Date().timeIntervalSince(start) < 20)
     #expect(daemon.root.file.value?.isSocket == true && daemon.root.answer == .nobody)
-    #expect(daemon.everybody.answer == (geteuid() == 0 ? .late : .foreign(geteuid())))
+    #expect(daemon.anyUsers.answer == (geteuid() == 0 ? .late : .foreign(geteuid())))
     #expect(daemon.directory.value?.isDirectory == true)
     #expect(daemon.starter == .initScript)
   }
@@ -246,7 +246,7 @@ import Testing
     try fake.write("/usr/lib/systemd/system/sallyport.socket", "")
     let daemon = DaemonFacts(of: fake.machine)
     #expect(daemon.root.file.value?.isSocket == false && daemon.root.answer == .nobody)
-    #expect(daemon.everybody.file == .absent && daemon.starter == .systemd)
+    #expect(daemon.anyUsers.file == .absent && daemon.starter == .systemd)
     #expect(DaemonFacts(of: FakeMachine().machine) == DaemonFacts())
   }
 }

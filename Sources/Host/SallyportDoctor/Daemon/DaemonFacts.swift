@@ -15,8 +15,8 @@ struct DaemonFacts: Equatable {
   var directory: Probe<FileFacts> = .absent
   /// For root's programs.
   var root = SocketFacts(ServiceAuthority.rootSocket, mode: 0o600)
-  /// For everybody.
-  var everybody = SocketFacts(ServiceAuthority.publicSocket, mode: 0o666)
+  /// For programs that are not root.
+  var anyUsers = SocketFacts(ServiceAuthority.publicSocket, mode: 0o666)
   /// For people who change their own enrollment, by sallyport-session.
   var session = SocketFacts("/run/sallyport/session", mode: 0o666)
   /// Whether the policy says `self_service = yes`, if only for somebody.
@@ -77,7 +77,7 @@ extension DaemonFacts {
   init(of machine: Machine) {
     directory = machine.file(DaemonFacts.directory, following: false)
     root.look(at: machine)
-    everybody.look(at: machine)
+    anyUsers.look(at: machine)
     isSelfService = PolicyText.allowsSelfService(on: machine)
     if isSelfService { session.look(at: machine, asking: SocketFacts.listener) }
     isFleet = PolicyText.namesFleet(on: machine)

@@ -33,13 +33,13 @@ struct DaemonFindings {
   var all: [Finding] {
     let found =
       [openDirectory].compactMap { $0 } + findings(daemon.root, for: callers)
-      + findings(daemon.everybody, for: dependent) + [absent, idle].compactMap { $0 }
+      + findings(daemon.anyUsers, for: dependent) + [absent, idle].compactMap { $0 }
       + (daemon.isSelfService ? sessions : []) + FleetFindings(daemon: daemon, start: start).all
     return found.isEmpty ? [.ok("daemon", area, healthy)] : found
   }
 
   private var healthy: String {
-    let answering = [daemon.root, daemon.everybody, daemon.session].filter { $0.answer == .right }
+    let answering = [daemon.root, daemon.anyUsers, daemon.session].filter { $0.answer == .right }
     return answering.isEmpty
       ? "it does not run, and no service here asks it"
       : "it answers on \(answering.map(\.path).joined(separator: " and "))"
@@ -49,7 +49,7 @@ struct DaemonFindings {
 
   /// Programs that are not root are refused without it.
   private var absent: Finding? {
-    guard !dependent.isEmpty, isAbsent(daemon.everybody) else { return nil }
+    guard !dependent.isEmpty, daemon.anyUsers.isAbsent else { return nil }
     let verb = dependent.count == 1 ? "does" : "do"
     return .error(
       "daemon-missing", area,
@@ -60,14 +60,12 @@ struct DaemonFindings {
 
   /// su and sudo do without it.
   private var idle: Finding? {
-    guard !callers.isEmpty, isAbsent(daemon.root) else { return nil }
+    guard !callers.isEmpty, daemon.root.isAbsent else { return nil }
     return .ok(
       "daemon-callers", area,
       "in \(listed(callers)) the user who starts the program can stop or limit the check; "
         + "where sallyportd runs, it checks the code instead", fixes: [start])
   }
-
-  private func isAbsent(_ socket: SocketFacts) -> Bool { socket.isAbsent }
 
   // MARK: people who change their own enrollment
 
@@ -77,7 +75,7 @@ struct DaemonFindings {
 
   /// A session asks on root's socket.
   private var noSession: Finding? {
-    let missing = [daemon.session, daemon.root].filter(isAbsent).map(\.path)
+    let missing = [daemon.session, daemon.root].filter(\.isAbsent).map(\.path)
     guard !missing.isEmpty else { return nil }
     return .warning(
       "session-missing", area,

@@ -10,13 +10,15 @@ package struct Diagnosis {
   package init(_ facts: Facts, option: String? = nil, version: String) {
     let services = facts.services.sorted { Diagnosis.rank($0) < Diagnosis.rank($1) }
     var found = Diagnosis.merged(services.flatMap { Diagnosis.findings(of: $0, facts) })
-    found += SharedFindings(services: services).all + facts.openWays.map(\.finding)
+    if let shared = SharedFindings(services: services).found { found.append(shared) }
+    found += facts.openWays.map(\.finding)
     let lost = Set(facts.lost.map(\.service))
     // It is told why, instead.
     found.removeAll { $0.id == "service-unasked" && lost.isSuperset(of: $0.services) }
     found += LostFindings(lost: facts.lost, damaged: facts.damagedRecords).all
     if facts.services.isEmpty, lost.isEmpty { found.append(Diagnosis.nobody) }
-    found += RevertFindings(pending: facts.revert, boot: facts.boot, now: facts.now).all
+    let revert = RevertFindings(pending: facts.revert, boot: facts.boot, now: facts.now)
+    if let pending = revert.found { found.append(pending) }
     // Services may share one policy file.
     for finding in services.flatMap({ PolicyFindings($0).file })
     where !found.contains(finding) {
@@ -142,18 +144,16 @@ struct SharedFindings {
   /// Services with nobody to answer a prompt, or whose programs are not root, or not everywhere.
   private static let awkward = DaemonFindings.userPrograms.union(["cups", "vlock", "xscreensaver"])
 
-  var all: [Finding] {
+  var found: Finding? {
     let shared = services.filter { service in
       service.lines.of(.auth).contains { $0.location.file != service.file }
     }
     let names = shared.map(\.name).filter(SharedFindings.awkward.contains)
-    guard let line = shared.first?.lines.of(.auth).first, !names.isEmpty else { return [] }
-    return [
-      .warning(
-        "stack-shared", .machine,
-        "this line also asks in \(listed(names, 1)), where nobody can answer or only sallyportd "
-          + "can check the code: give each service a line of its own", location: line.location,
-        fixes: [.advice("pam_sallyport(8), STACKS")])
-    ]
+    guard let line = shared.first?.lines.of(.auth).first, !names.isEmpty else { return nil }
+    return .warning(
+      "stack-shared", .machine,
+      "this line also asks in \(listed(names, 1)), where nobody can answer or only sallyportd "
+        + "can check the code: give each service a line of its own", location: line.location,
+      fixes: [.advice("pam_sallyport(8), STACKS")])
   }
 }

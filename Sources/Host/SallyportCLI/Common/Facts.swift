@@ -12,13 +12,14 @@ struct AuthenticatorFacts: Encodable {
   /// HOTP only: the next counter.
   var counter: UInt64?
 
-  init(_ parameters: CodeParameters, name: Label, counter: UInt64) {
+  /// `last`: the counter that was accepted last.
+  init(_ parameters: CodeParameters, name: Label, after last: UInt64?) {
     self.name = name.text
     algorithm = AlgorithmOption(parameters.algorithm).rawValue
     digits = Int(parameters.digits.rawValue)
     switch parameters.type {
     case .totp(let period): (type, self.period) = (TypeOption.totp.rawValue, period)
-    case .hotp: (type, self.counter) = (TypeOption.hotp.rawValue, counter)
+    case .hotp: (type, counter) = (TypeOption.hotp.rawValue, last.map { $0 &+ 1 } ?? 0)
     }
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import SallyportCore
+import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
@@ -86,7 +87,7 @@ extension AuthenticatorArgument {
   {
     guard option == nil, !subject.user.utf8.elementsEqual(name.bytes),
       let word = UserName(name.bytes), let user = (try? Accounts.find(word))?.uid,
-      user == 0 || (1000..<60_000).contains(user)
+      user == 0 || HomeAccount.people.contains(user)
     else { return }
     let whose = printable(subject.user.utf8, limit: 255)
     guard asks, subject.context.terminal.isInteractive else {

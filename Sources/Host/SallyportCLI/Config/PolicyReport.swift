@@ -191,7 +191,7 @@ private struct UserLevel {
   ) throws(CommandError) {
     user = account.name.text
     own = try UserLevel.own(account, options, context)
-    isEnrolled = UserLevel.isEnrolled(account, options, context)
+    isEnrolled = try? context.store(options).load(account) != nil
     level = policy.level(of: own, at: try context.time())
   }
 
@@ -212,17 +212,6 @@ private struct UserLevel {
     let kept = own.map { " (\(levelText($0)) by name)" } ?? ""
     let asked = isEnrolled == true ? "; \(user) is enrolled, and is asked for a code" : ""
     return "without an enrollment the level of \(user) is \(level.name) now\(kept)\(asked)"
-  }
-
-  private static func isEnrolled(_ account: Account, _ options: StoreOptions, _ context: Context)
-    -> Bool?
-  {
-    do throws(CommandError) {
-      let store = try context.store(options)
-      return try storing { () throws(StoreTrouble) in try store.load(account) } != nil
-    } catch {
-      return nil
-    }
   }
 
   struct Facts: Encodable {

@@ -89,11 +89,10 @@ extension Draft {
 
   /// The JSON members that enroll and add have in common.
   func facts(_ first: AuthenticatorState?) -> DraftFacts {
-    let next = first?.lastAccepted.map { $0 &+ 1 } ?? 0
-    return DraftFacts(
+    DraftFacts(
       user: user.text,
       authenticator: AuthenticatorFacts(
-        authenticator.parameters, name: authenticator.name, counter: next),
+        authenticator.parameters, name: authenticator.name, after: first?.lastAccepted),
       secret: plainText(inMemory(Base32.encode(authenticator.secret))),
       uri: plainText(inMemory(uri.text())))
   }

@@ -36,7 +36,7 @@ extension ImportVerb {
     let found = try candidates(context, at: try context.time())
     let done = try importer.run(try importer.persons(found))
     let report = ImportReport(
-      done, source: Self._commandName, dryRun: options.dryRun, store: shared.store)
+      all: done, source: Self._commandName, dryRun: options.dryRun, store: shared.store)
     let output = context.output(shared)
     output.answer(report.facts, report.text(width: output.width))
     if let number = context.terminal.failure, report.hasBackupCodes {

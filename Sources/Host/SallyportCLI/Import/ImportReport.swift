@@ -6,17 +6,13 @@ import SallyportSystem
 
 /// The result of an import, user by user.
 struct ImportReport {
-  private let all: [Imported]
-  private let source: String
-  private let dryRun: Bool
-  private let store: String?
+  let all: [Imported]
+  let source: String
+  let dryRun: Bool
+  let store: String?
 
   /// With more users than this, the text names only those who failed or got backup codes.
   static let mostLines = 200
-
-  init(_ all: [Imported], source: String, dryRun: Bool, store: String?) {
-    (self.all, self.source, self.dryRun, self.store) = (all, source, dryRun, store)
-  }
 
   var failed: Int { all.count { $0.obstacles != nil } }
   var hasBackupCodes: Bool { all.contains { !$0.backupCodes.isEmpty } }
@@ -163,9 +159,8 @@ extension Imported {
   private static func facts(_ name: Label, _ one: ImportedAuthenticator)
     -> Joined<AuthenticatorFacts, Facts.LastAccepted>
   {
-    let next = one.lastAccepted.map { $0 &+ 1 } ?? 0
-    return Joined(
-      AuthenticatorFacts(one.parameters, name: name, counter: next),
+    Joined(
+      AuthenticatorFacts(one.parameters, name: name, after: one.lastAccepted),
       Facts.LastAccepted(lastAccepted: one.lastAccepted))
   }
 }

@@ -110,8 +110,7 @@ struct PamEnable: Verb {
         if plan.changesNothing, !options.yes, !options.dryRun,
           context.machine.isPassedBy(service)
         {
-          try accept(service, context)
-          accepted.append("\(service) is left as it is, and recorded so.")
+          accepted.append(try accept(service, context))
           continue
         }
         directory = directory.assuming(plan.change)
@@ -125,8 +124,7 @@ struct PamEnable: Verb {
         if case .stack(.enabledAlready) = error.cause, !options.yes, !options.dryRun,
           !context.machine.loosening(of: service).isEmpty
         {
-          try accept(service, context)
-          accepted.append("\(service) is left as it is, and recorded so.")
+          accepted.append(try accept(service, context))
           continue
         } else if options.services.contains(service) {
           throw error
@@ -146,8 +144,9 @@ struct PamEnable: Verb {
     return plans
   }
 
-  /// Records what somebody else has changed, once all of it was shown and agreed to.
-  private func accept(_ service: String, _ context: Context) throws(CommandError) {
+  /// Records what somebody else has changed, once all of it was shown and agreed to. Returns what
+  /// to tell of it.
+  private func accept(_ service: String, _ context: Context) throws(CommandError) -> String {
     let output = context.output(shared)
     let known = context.machine.serviceRecord(of: service).value
     let now = (try? context.time()) ?? UnixTime(0)
@@ -164,6 +163,7 @@ struct PamEnable: Verb {
     else { throw .stack(.changedMeanwhile(path: "/etc/pam.d/\(service)")) }
     context.keep(shown, of: service)
     lock.end()
+    return "\(service) is left as it is, and recorded so."
   }
 
   private func plan(_ service: String, in directory: StackDirectory, _ context: Context)

@@ -33,7 +33,8 @@ struct Status: Verb {
       return tell(report, subject.output)
     } catch {
       guard case .notEnrolled = error.cause else { throw error }
-      let report = AbsenceReport(person.account, record, at: now, isInFleet: person.isInFleet)
+      let report = AbsenceReport(
+        account: person.account, record: record, now: now, isInFleet: person.isInFleet)
       return tell(report, subject.output, context)
     }
   }
@@ -169,9 +170,9 @@ struct StatusReport {
   private static func facts(_ authenticator: Authenticator, _ values: AuthenticatorState)
     -> Joined<AuthenticatorFacts, Facts.Use>
   {
-    let next = values.lastAccepted.map { $0 &+ 1 } ?? 0
-    return Joined(
-      AuthenticatorFacts(authenticator.parameters, name: authenticator.name, counter: next),
+    Joined(
+      AuthenticatorFacts(
+        authenticator.parameters, name: authenticator.name, after: values.lastAccepted),
       Facts.Use(
         created: fact(authenticator.created), drift: values.drift,
         lastUse: UseFacts(values.lastUse)))
@@ -208,14 +209,10 @@ func whenText(_ time: UnixTime, seenFrom now: UnixTime) -> String {
 
 /// The status of a user who is not enrolled.
 struct AbsenceReport {
-  private let account: Account
-  private let record: PersonRecord
-  private let now: UnixTime
-  private let isInFleet: Bool
-
-  init(_ account: Account, _ record: PersonRecord, at now: UnixTime, isInFleet: Bool) {
-    (self.account, self.record, self.now, self.isInFleet) = (account, record, now, isInFleet)
-  }
+  let account: Account
+  let record: PersonRecord
+  let now: UnixTime
+  let isInFleet: Bool
 
   var text: String {
     var rows: [[String]] = []

@@ -16,7 +16,7 @@ struct AccountFacts: Equatable {
 
     /// Whether it is root or in the range of ordinary users, and has a shell.
     var isPerson: Bool {
-      let isNumber = uid == 0 || (1000..<60_000).contains(uid)
+      let isNumber = uid == 0 || HomeAccount.people.contains(uid)
       let shell = shell.split(separator: "/").last ?? "sh"
       return isNumber && !["nologin", "false", "true", "sync"].contains(shell)
     }

@@ -39,7 +39,7 @@ struct ModuleFacts {
   /// e_machine, with the ELF class in its upper byte; 0 if it is not an ELF file of this byte
   /// order.
   fileprivate static func elfMachine(of machine: Machine, _ path: String) -> UInt16 {
-    guard let head = machine.head(path), head.count >= 20,
+    guard let head = machine.bytes(path, limit: 20).value, head.count >= 20,
       head.prefix(4).elementsEqual([0x7f, 0x45, 0x4c, 0x46])
     else { return 0 }
     return UInt16(head[18]) | UInt16(head[19]) << 8 | UInt16(head[4]) << 12
@@ -68,8 +68,11 @@ extension ModuleFacts {
       return facts.owner != 0 || (facts.isOthersToWrite && facts.mode & 0o1000 == 0)
     }
     // A file that others can write is not loaded here; it is an error already.
-    if facts.owner == 0, !facts.isOthersToWrite { refusal = machine.refusal(ofModule: path) }
-    version = ModuleFacts.version(of: machine, packages)
+    if facts.owner == 0, !facts.isOthersToWrite {
+      refusal = machine.refusal(of: machine.root + path, "pam_sm_authenticate")
+    }
+    let answer = packages.flatMap { machine.answer($0.versionOfModule) } ?? ""
+    version = answer.isEmpty ? nil : answer
   }
 
   private static func directories(above path: String) -> [String] {
@@ -80,24 +83,9 @@ extension ModuleFacts {
     }
     return directories
   }
-
-  private static func version(of machine: Machine, _ packages: PackageTool?) -> String? {
-    guard let answer = packages.flatMap({ machine.answer($0.versionOfModule) }) else { return nil }
-    return answer.isEmpty ? nil : answer
-  }
 }
 
 extension Machine {
-  /// The first 20 bytes of a file.
-  fileprivate func head(_ path: String) -> [UInt8]? {
-    bytes(path, limit: 20).value
-  }
-
-  /// Why libpam could not load a module; nil if it could.
-  fileprivate func refusal(ofModule path: String) -> String? {
-    refusal(of: root + path, "pam_sm_authenticate")
-  }
-
   /// Why a library, given by path or name, cannot be loaded; nil if it can be.
   func refusal(of library: String, _ function: String) -> String? {
     do throws(SystemError) {

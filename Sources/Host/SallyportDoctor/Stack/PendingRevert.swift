@@ -108,28 +108,24 @@ struct RevertFindings {
   /// Seconds that a timer and the steps of a revert may take.
   private static let patience: Int64 = 120
 
-  var all: [Finding] {
+  var found: Finding? {
     switch pending {
-    case .absent: return []
+    case .absent: return nil
     case .unseen(let reason):
-      return [
-        .unseen("pam-revert", .machine, reason, fixes: [.command("rm \(PendingRevert.path)")])
-      ]
+      return .unseen("pam-revert", .machine, reason, fixes: [.command("rm \(PendingRevert.path)")])
     case .seen(let pending):
       let names = listed(pending.names)
       let isLate = now.seconds > pending.due.seconds + RevertFindings.patience
       let isLost = boot != pending.boot || isLate
       let time = CalendarDate(pending.due, inUTC: true)?.internetText ?? "\(pending.due.seconds)"
       let fixes = ["confirm", "revert"].map { Fix.command("sallyport pam \($0)") }
-      return [
-        Finding(
-          "pam-revert", .machine,
-          isLost
-            ? "the change of \(names) was not confirmed, and was not taken back at \(time)"
-            : "the change of \(names) is taken back at \(time) unless it is confirmed",
-          severity: isLost ? .error : .warning, location: FileLocation(file: PendingRevert.path),
-          fixes: isLost ? fixes.reversed() : fixes)
-      ]
+      return Finding(
+        "pam-revert", .machine,
+        isLost
+          ? "the change of \(names) was not confirmed, and was not taken back at \(time)"
+          : "the change of \(names) is taken back at \(time) unless it is confirmed",
+        severity: isLost ? .error : .warning, location: FileLocation(file: PendingRevert.path),
+        fixes: isLost ? fixes.reversed() : fixes)
     }
   }
 }

@@ -41,11 +41,8 @@ extension ServiceFacts {
     guard lines.lines.allSatisfy({ $0.arguments.allSatisfy { $0 == "enroll" } }) else {
       return .max
     }
-    do throws(StackRefusal) {
-      let options = StackOptions(enroll: lines.enrolls)
-      return try StackPlanner(stack.service, in: directory).enable(options).analysis.weaknesses
-    } catch {
-      return .max
-    }
+    let options = StackOptions(enroll: lines.enrolls)
+    let change = try? StackPlanner(stack.service, in: directory).enable(options)
+    return change?.analysis.weaknesses ?? .max
   }
 }

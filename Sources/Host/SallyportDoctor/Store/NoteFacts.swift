@@ -74,11 +74,7 @@ extension NoteFacts {
   /// The user whom the file names.
   private static func user(in path: String, of machine: Machine) -> UserName? {
     guard let bytes = machine.bytes(path).value, let text = Secret(bytes) else { return nil }
-    do throws(SettingsError) {
-      return try UserNote.read(text).0
-    } catch {
-      return nil
-    }
+    return try? UserNote.read(text).0
   }
 }
 

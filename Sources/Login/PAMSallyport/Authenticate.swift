@@ -11,13 +11,13 @@ import SallyportSystem
 /// Nothing that depends on the code being correct is shown to the user here, but at this machine
 /// that a code was used (`tellOfReplay`): on many stacks this runs after a wrong password too.
 package func authenticate(
-  _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
+  _ host: some PAMApplication, _ arguments: ModuleArguments, store: some LoginStore,
   service: any CodeAuthority = ServiceAuthority(at: ServiceAuthority.rootSocket),
   isServed: Bool = false
 ) -> ReturnCode {
   if !arguments.noDelay { host.delayFailure(UInt32(LoginDelay.milliseconds) * 1000) }
   host.log(arguments)
-  do throws(HostFailure) {
+  do throws(PAMFailure) {
     // Of an earlier try on this handle, or of a line of this one with `wrong-password`.
     let earlier = host.mark()
     try host.setMark(nil)
@@ -32,13 +32,13 @@ package func authenticate(
       host, arguments, store: store, service: service, isServed: isServed, after: earlier
     ).authenticate(user)
   } catch {
-    host.log(.error, .hostFailed(error))
+    host.log(.error, .applicationFailed(error))
     return ReturnCode(error)
   }
 }
 
 extension Login {
-  fileprivate func authenticate(_ user: [UInt8]) throws(HostFailure) -> ReturnCode {
+  fileprivate func authenticate(_ user: [UInt8]) throws(PAMFailure) -> ReturnCode {
     let (account, context): (Account?, LoginContext)
     do throws(StoreTrouble) {
       (account, context) = try begin(user)
@@ -76,7 +76,7 @@ extension Login {
   // MARK: the code
 
   /// Of the password that an earlier module asked for, or typed at our prompt.
-  private func verifyCode(of pending: PendingLogin) throws(HostFailure) -> Reply {
+  private func verifyCode(of pending: PendingLogin) throws(PAMFailure) -> Reply {
     switch arguments.firstPass {
     case .ask:
       return try askForCode(pending, after: arguments.forwardPass ? nil : host.password())
@@ -117,7 +117,7 @@ extension Login {
     }
   }
 
-  private func returnCode(for reply: Reply, of pending: PendingLogin) throws(HostFailure)
+  private func returnCode(for reply: Reply, of pending: PendingLogin) throws(PAMFailure)
     -> ReturnCode
   {
     switch reply {
@@ -151,7 +151,7 @@ extension Login {
     }
   }
 
-  private func passRemembered(_ pending: PendingLogin) throws(HostFailure) -> ReturnCode {
+  private func passRemembered(_ pending: PendingLogin) throws(PAMFailure) -> ReturnCode {
     try host.setMark(Mark(user: pending.name, .remembered))
     host.log(
       .info, .remembered(pending.name, from: host.remoteHost(), pending.context.origin))
@@ -163,7 +163,7 @@ extension Login {
   /// For a user who needs no code. With `forward_pass` the password is still typed at our
   /// prompt, and passed on whole: checking its end here would be an oracle for codes. After a key
   /// no other line may be there to succeed.
-  private func passOn(_ policy: Policy) throws(HostFailure) -> ReturnCode {
+  private func passOn(_ policy: Policy) throws(PAMFailure) -> ReturnCode {
     guard arguments.forwardPass else {
       return arguments.afterKey ? answerWithoutCode(policy) : .ignore
     }
@@ -177,7 +177,7 @@ extension Login {
   }
 
   private func mark(_ user: [UInt8], as level: EnrollmentLevel, _ policy: Policy)
-    throws(HostFailure) -> ReturnCode
+    throws(PAMFailure) -> ReturnCode
   {
     try host.setMark(Mark(user: user, .due(level)))
     if level == .required, isInSSHD(policy) {

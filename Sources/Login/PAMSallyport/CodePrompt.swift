@@ -30,7 +30,7 @@ extension Login {
   /// earlier response of this call was charged.
   func askForCode(
     _ first: PendingLogin, after given: Secret?, givingBack firstPass: Charge? = nil
-  ) throws(HostFailure) -> Reply {
+  ) throws(PAMFailure) -> Reply {
     var (pending, before, charge) = (first, given, firstPass)
     var triesLeft = isSSHD(first.policy) && host.reachesPerson ? first.policy.tries : 1
     var typed = try host.ask(firstPrompt(pending), echo: arguments.echo)
@@ -129,7 +129,7 @@ extension Login {
 
   // MARK: the response
 
-  func parts(of typed: Secret, _ pending: PendingLogin) throws(HostFailure) -> Parts {
+  func parts(of typed: Secret, _ pending: PendingLogin) throws(PAMFailure) -> Parts {
     guard arguments.forwardPass else { return Parts(password: nil, code: typed) }
     if let parts = Response.split(typed, lengths: pending.shape.authenticators.map { $0.digits }) {
       return Parts(password: parts.password, code: parts.code)
@@ -142,7 +142,7 @@ extension Login {
   func verify(
     _ parts: Parts, knownAs known: Malformation? = nil, by pending: PendingLogin,
     as role: ResponseRole
-  ) throws(HostFailure) -> Reply {
+  ) throws(PAMFailure) -> Reply {
     // Before the outcome, whatever it is: the password module after us then fails the same way.
     if let password = parts.password { try host.setPassword(password) }
     let origin = pending.context.origin
@@ -173,7 +173,7 @@ extension Login {
     guard isForTheUser(pending), host.realUserID() != 0, let text = replayText(until) else {
       return
     }
-    do throws(HostFailure) {
+    do throws(PAMFailure) {
       guard host.isSilent else { return try host.complain(try secret(text)) }
       try host.setMark(Mark(user: pending.name, .replayed(until: until)))
     } catch {

@@ -98,13 +98,13 @@ extension Login {
     text.add(account.name.bytes)
     text.add(" was enrolled by somebody else meanwhile")
     text.add(isCodeShown ? "; the QR code above is void. Log in again." : ". Log in again.")
-    do throws(HostFailure) { try show(text) } catch {}
+    do throws(PAMFailure) { try show(text) } catch {}
     return .denied
   }
 }
 
 /// One conversation that sets up what an enrollment lacks.
-struct EnrollmentConversation<Application: Host, Store: LoginStore> {
+struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
   enum End { case done, putOff, meanwhile }
 
   let login: Login<Application, Store>
@@ -121,7 +121,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   /// A missing answer or a failed conversation ends it, like a no. Nothing is stored before the
   /// first codes were correct; what is stored stays.
   func run() -> End {
-    do throws(HostFailure) {
+    do throws(PAMFailure) {
       guard wanted.hasAuthenticator || enrolled != nil, try isWelcome() else { return .putOff }
       var made: [Authenticator] = []
       for kind in policy.factorOrder.kinds {
@@ -131,7 +131,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
       }
       return try finish(made)
     } catch {
-      host.log(.info, .hostFailed(error))
+      host.log(.info, .applicationFailed(error))
       return .putOff
     }
   }
@@ -139,7 +139,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   // MARK: the question
 
   /// No secret is shown if nobody answers, and an empty answer is not a yes.
-  private func isWelcome() throws(HostFailure) -> Bool {
+  private func isWelcome() throws(PAMFailure) -> Bool {
     var text = LogLine(enrolled == nil ? "Two-factor login" : "Another factor")
     text.add(level == .required ? " is required on " : " is available on ")
     text.add(HostName.label.bytes)
@@ -169,7 +169,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
 
   // MARK: the end
 
-  private func finish(_ made: [Authenticator]) throws(HostFailure) -> End {
+  private func finish(_ made: [Authenticator]) throws(PAMFailure) -> End {
     let isNew = enrolled == nil
     let hasCodes = policy.backupCode != .off && (isNew || wanted.contains(.backupCode))
     do throws(StoreTrouble) {
@@ -204,7 +204,7 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
   /// Waits at the end: without a prompt the texts would never be seen under `ssh -T` and scp.
   /// A user who loses the connection here is enrolled, and can make new codes.
   private func showEnd(_ codes: [Secret]) {
-    do throws(HostFailure) {
+    do throws(PAMFailure) {
       guard !codes.isEmpty else { return try login.show(LogLine("Enrolled.")) }
       var text = SecretText(capacity: 1024)
       text.add("Enrolled. Backup codes: each works once. Write them down.")
@@ -219,12 +219,12 @@ struct EnrollmentConversation<Application: Host, Store: LoginStore> {
       try host.show(shown)
       _ = try host.ask(bytes(of: "Press Enter when you have them: "), echo: true)
     } catch {
-      host.log(.info, .hostFailed(error))
+      host.log(.info, .applicationFailed(error))
     }
   }
 
   @inline(never)
-  func unavailable(_ trouble: StoreTrouble) throws(HostFailure) -> End {
+  func unavailable(_ trouble: StoreTrouble) throws(PAMFailure) -> End {
     _ = login.report(trouble)
     var text: StaticString = "Not set up: internal error; see the system log."
     if case .service(_, .notServed) = trouble {

@@ -9,7 +9,7 @@ import SallyportSystem
 extension EnrollmentConversation {
   /// nil if no code was correct.
   func setUp(_ kind: FactorKind, beside made: [Authenticator])
-    throws(HostFailure) -> Authenticator?
+    throws(PAMFailure) -> Authenticator?
   {
     let draft: Draft
     do throws(StoreTrouble) {
@@ -21,9 +21,9 @@ extension EnrollmentConversation {
     try showSecret(of: draft)
     let first = try draft.firstCode(
       under: policy, now: { () throws(StoreTrouble) in try login.store.now() },
-      ask: { question throws(HostFailure) in try host.ask(bytes(of: question), echo: true) },
-      show: { text throws(HostFailure) in try login.show(text) },
-      invert: { () throws(HostFailure) in try showDrawing(of: draft, darkInk: true) })
+      ask: { question throws(PAMFailure) in try host.ask(bytes(of: question), echo: true) },
+      show: { text throws(PAMFailure) in try login.show(text) },
+      invert: { () throws(PAMFailure) in try showDrawing(of: draft, darkInk: true) })
     switch first {
     case .success(let state): return state.map { draft.authenticator.confirmed(by: $0) }
     case .failure(let trouble):
@@ -49,7 +49,7 @@ extension EnrollmentConversation {
 
   /// Text first, because the ssh client puts its own words before the first line; the code last,
   /// because it is what stays on the screen.
-  private func showSecret(of draft: Draft) throws(HostFailure) {
+  private func showSecret(of draft: Draft) throws(PAMFailure) {
     let uri = draft.uri
     guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else {
       throw .memory
@@ -69,7 +69,7 @@ extension EnrollmentConversation {
   }
 
   /// The QR code, drawn again each time: nothing of it stays in memory between two prompts.
-  private func showDrawing(of draft: Draft, darkInk: Bool) throws(HostFailure) {
+  private func showDrawing(of draft: Draft, darkInk: Bool) throws(PAMFailure) {
     let matrix = draft.uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
     let drawing = matrix?.halfBlocks(quietZone: QRMatrix.usualQuietZone, darkInk: darkInk)
     if let drawing { try host.show(drawing) }

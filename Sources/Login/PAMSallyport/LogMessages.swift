@@ -2,7 +2,7 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-extension Host {
+extension PAMApplication {
   /// The words that mean nothing.
   @inline(never) func log(_ arguments: ModuleArguments) {
     for word in arguments.unknown { log(.error, .unknownWord(word)) }
@@ -27,7 +27,7 @@ extension LogLine {
 
   static var disabled: LogLine { LogLine("not asked: the policy has state = disabled here") }
 
-  static func hostFailed(_ failure: HostFailure) -> LogLine {
+  static func applicationFailed(_ failure: PAMFailure) -> LogLine {
     switch failure {
     case .conversation: LogLine("the application could not ask for a code (conversation failed)")
     case .memory: LogLine("out of memory in libpam")

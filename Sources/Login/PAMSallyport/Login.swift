@@ -9,7 +9,7 @@ enum LoginDelay {
 }
 
 /// One login through one line of a stack: what its phases share. Each phase begins it first.
-final class Login<Application: Host, Store: LoginStore> {
+final class Login<Application: PAMApplication, Store: LoginStore> {
   let host: Application
   let arguments: ModuleArguments
   let store: Store
@@ -133,7 +133,7 @@ final class Login<Application: Host, Store: LoginStore> {
   /// `origin` if it is known; the error may be in the lookup of the account or of local services.
   func report(_ trouble: StoreTrouble, _ origin: Origin? = nil) -> ReturnCode {
     var user: [UInt8] = []
-    do throws(HostFailure) { user = try host.user() } catch {}
+    do throws(PAMFailure) { user = try host.user() } catch {}
     let guess = self.origin(of: nil, Policy(), statedAddress)
     let origin = origin ?? (guess == .local(own: false) ? .local(own: true) : guess)
     // What a stranger can cause must not wake anybody up.
@@ -145,7 +145,7 @@ final class Login<Application: Host, Store: LoginStore> {
 }
 
 extension ReturnCode {
-  init(_ failure: HostFailure) {
+  init(_ failure: PAMFailure) {
     switch failure {
     case .conversation: self = .conversation
     case .memory: self = .memory

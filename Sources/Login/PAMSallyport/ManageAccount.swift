@@ -7,20 +7,20 @@ import SallyportSystem
 /// enrolls users whom the auth phase let through for that, and shows the texts of the login. With
 /// `demand` it asks users whom the auth phase did not ask.
 package func manageAccount(
-  _ host: some Host, _ arguments: ModuleArguments, store: some LoginStore,
+  _ host: some PAMApplication, _ arguments: ModuleArguments, store: some LoginStore,
   service: any CodeAuthority = ServiceAuthority(at: ServiceAuthority.rootSocket),
   isServed: Bool = false
 ) -> ReturnCode {
   let mark = host.mark()?.forPhases
   if mark == nil {
     // What was left for the next line in the auth phase is past. It harms little if it stays.
-    do throws(HostFailure) { try host.setMark(nil) } catch {}
+    do throws(PAMFailure) { try host.setMark(nil) } catch {}
   }
   guard mark != nil || arguments.demand || arguments.isRefusing, !host.isProbe else {
     return arguments.isRefusing ? .denied : .ignore
   }
   host.log(arguments)
-  do throws(HostFailure) {
+  do throws(PAMFailure) {
     // Used up: it lets nothing else through.
     try host.setMark(nil)
     let login = Login(
@@ -36,14 +36,14 @@ package func manageAccount(
     }
     return answer
   } catch {
-    host.log(.error, .hostFailed(error))
+    host.log(.error, .applicationFailed(error))
     return .denied
   }
 }
 
 /// pam_sm_open_session: a guard against a missing account line. A user still marked as one who must
 /// enroll has not been asked to.
-package func openSession(_ host: some Host) -> ReturnCode {
+package func openSession(_ host: some PAMApplication) -> ReturnCode {
   // It too would be in the environment of the user's session.
   let text = host.takeText()
   let answer = guardSession(host)
@@ -51,13 +51,13 @@ package func openSession(_ host: some Host) -> ReturnCode {
     let secret = Secret(text)
   {
     // It does not matter if nobody reads it.
-    do throws(HostFailure) { try host.show(secret) } catch {}
+    do throws(PAMFailure) { try host.show(secret) } catch {}
   }
   return answer
 }
 
-private func guardSession(_ host: some Host) -> ReturnCode {
-  do throws(HostFailure) {
+private func guardSession(_ host: some PAMApplication) -> ReturnCode {
+  do throws(PAMFailure) {
     let isMarked = host.hasEnvironmentMark
     // The environment of the user's session is made from this one.
     try host.setEnvironmentMark(false)
@@ -71,18 +71,18 @@ private func guardSession(_ host: some Host) -> ReturnCode {
       return .ignore
     }
   } catch {
-    host.log(.error, .hostFailed(error))
+    host.log(.error, .applicationFailed(error))
     return .denied
   }
 }
 
-private func denySession(_ host: some Host, _ user: [UInt8]?) -> ReturnCode {
+private func denySession(_ host: some PAMApplication, _ user: [UInt8]?) -> ReturnCode {
   host.log(.alert, .noAccountLine(user))
   return .denied
 }
 
 extension Login {
-  fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(HostFailure) -> ReturnCode {
+  fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(PAMFailure) -> ReturnCode {
     do throws(StoreTrouble) {
       let (account, context) = try begin(user)
       return try manageAccount(account, context, mark)
@@ -151,7 +151,7 @@ extension Login {
       return .denied
     }
     let reply: Reply
-    do throws(HostFailure) {
+    do throws(PAMFailure) {
       reply = try askForCode(pending, after: nil)
     } catch {
       host.log(.notice, .denied(account.name.bytes, .noPrompt))
@@ -213,7 +213,7 @@ extension Login {
   /// where a shell begins; what the session phase says, only there.
   private func tell(_ text: LogLine, _ policy: Policy) {
     // It does not matter if nobody reads it.
-    do throws(HostFailure) {
+    do throws(PAMFailure) {
       if isInSSHD(policy) { try host.leaveText(text) } else { try show(text) }
     } catch {}
   }
@@ -229,9 +229,9 @@ extension Login {
   }
 
   @inline(never)
-  func show(_ text: LogLine) throws(HostFailure) { try host.show(try secret(text)) }
+  func show(_ text: LogLine) throws(PAMFailure) { try host.show(try secret(text)) }
 
-  func secret(_ text: LogLine) throws(HostFailure) -> Secret {
+  func secret(_ text: LogLine) throws(PAMFailure) -> Secret {
     guard let secret = Secret(text.bytes) else { throw .memory }
     return secret
   }

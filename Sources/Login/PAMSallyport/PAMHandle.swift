@@ -5,7 +5,7 @@ package import SallyportLogin
 import SallyportSystem
 
 /// The one owner of libpam's handle during a call.
-@safe package final class PAMHandle: Host {
+@safe package final class PAMHandle: PAMApplication {
   private let handle: OpaquePointer
   private let flags: Int32
   private let phase: Phase
@@ -19,10 +19,10 @@ import SallyportSystem
     (self.flags, self.phase) = (flags, phase)
   }
 
-  package func user() throws(HostFailure) -> [UInt8] {
+  package func user() throws(PAMFailure) -> [UInt8] {
     var name: UnsafePointer<CChar>?
     let result = unsafe sp_pam_user(handle, &name)
-    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+    guard result == PAM_SUCCESS else { throw PAMFailure(result) }
     return unsafe copied(name) ?? []
   }
 
@@ -38,12 +38,12 @@ import SallyportSystem
     return unsafe secret(text)
   }
 
-  package func setPassword(_ password: Secret) throws(HostFailure) {
+  package func setPassword(_ password: Secret) throws(PAMFailure) {
     guard let terminated = password.terminated() else { throw .memory }
     let result = unsafe terminated.withBytes {
       unsafe pam_set_item(handle, PAM_AUTHTOK, $0.baseAddress)
     }
-    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+    guard result == PAM_SUCCESS else { throw PAMFailure(result) }
   }
 
   package func sshAuthenticationInfo() -> [UInt8]? {
@@ -52,12 +52,12 @@ import SallyportSystem
 
   package func realUserID() -> UInt32 { getuid() }
 
-  package func ask(_ prompt: [UInt8], echo: Bool) throws(HostFailure) -> Secret {
+  package func ask(_ prompt: [UInt8], echo: Bool) throws(PAMFailure) -> Secret {
     var answer: UnsafeMutablePointer<CChar>?
     defer { unsafe sp_wipe_and_free(answer) }
     let style = echo ? PAM_PROMPT_ECHO_ON : PAM_PROMPT_ECHO_OFF
     let result = unsafe sp_pam_ask(handle, style, prompt + [0], &answer)
-    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+    guard result == PAM_SUCCESS else { throw PAMFailure(result) }
     // su without a terminal "succeeds" with no answer.
     guard let given = unsafe answer else { throw .conversation }
     guard let secret = unsafe secret(given) else { throw .memory }
@@ -66,14 +66,14 @@ import SallyportSystem
 
   package var reachesPerson: Bool { unsafe sp_pam_has_conversation_data(handle) }
 
-  package func show(_ text: Secret) throws(HostFailure) { try show(text, PAM_TEXT_INFO) }
+  package func show(_ text: Secret) throws(PAMFailure) { try show(text, PAM_TEXT_INFO) }
 
-  package func complain(_ text: Secret) throws(HostFailure) { try show(text, PAM_ERROR_MSG) }
+  package func complain(_ text: Secret) throws(PAMFailure) { try show(text, PAM_ERROR_MSG) }
 
-  private func show(_ text: Secret, _ style: Int32) throws(HostFailure) {
+  private func show(_ text: Secret, _ style: Int32) throws(PAMFailure) {
     guard let terminated = text.terminated() else { throw .memory }
     let result = unsafe terminated.withBytes { unsafe sp_pam_show(handle, style, $0.baseAddress) }
-    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+    guard result == PAM_SUCCESS else { throw PAMFailure(result) }
   }
 
   package func mark() -> Mark? {
@@ -82,7 +82,7 @@ import SallyportSystem
     return unsafe Unmanaged<Mark>.fromOpaque(data).takeUnretainedValue()
   }
 
-  package func setMark(_ mark: Mark?) throws(HostFailure) {
+  package func setMark(_ mark: Mark?) throws(PAMFailure) {
     let data = unsafe mark.map { unsafe Unmanaged.passRetained($0).toOpaque() }
     let result = unsafe sp_pam_set_mark(handle, data) { _, data, _ in
       guard let data = unsafe data else { return }
@@ -92,22 +92,22 @@ import SallyportSystem
     guard result == PAM_SUCCESS else {
       // SAFETY: libpam took nothing.
       if let data = unsafe data { unsafe Unmanaged<Mark>.fromOpaque(data).release() }
-      throw HostFailure(result)
+      throw PAMFailure(result)
     }
   }
 
   package var hasEnvironmentMark: Bool { unsafe sp_pam_has_environment_mark(handle) }
 
-  package func setEnvironmentMark(_ isThere: Bool) throws(HostFailure) {
+  package func setEnvironmentMark(_ isThere: Bool) throws(PAMFailure) {
     // Removing what is not there is an error, and libpam logs it.
     guard isThere || hasEnvironmentMark else { return }
     let result = unsafe sp_pam_set_environment_mark(handle, isThere)
-    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+    guard result == PAM_SUCCESS else { throw PAMFailure(result) }
   }
 
-  package func leaveText(_ text: LogLine) throws(HostFailure) {
+  package func leaveText(_ text: LogLine) throws(PAMFailure) {
     let result = unsafe sp_pam_set_text(handle, text.bytes + [0])
-    guard result == PAM_SUCCESS else { throw HostFailure(result) }
+    guard result == PAM_SUCCESS else { throw PAMFailure(result) }
   }
 
   package func takeText() -> [UInt8]? {
@@ -159,6 +159,6 @@ extension Secret {
   }
 }
 
-extension HostFailure {
+extension PAMFailure {
   fileprivate init(_ code: Int32) { self = code == PAM_BUF_ERR ? .memory : .conversation }
 }

@@ -120,7 +120,7 @@ extension `After the auth phase` {
   @Test func `a host that fails in the account phase is denied`() throws {
     try level("offer")
     #expect(auth("enroll") == .ignore)
-    for failure in [HostFailure.conversation, .memory] {
+    for failure in [PAMFailure.conversation, .memory] {
       host.kept = Mark(user: Array("bob".utf8), .due(.offer))
       host.userName = .failure(failure)
       #expect(account() == .denied)

@@ -299,8 +299,8 @@ private let wrong = "050472"
     #expect(answer() == .unavailable)
   }
 
-  @Test(arguments: [(HostFailure.conversation, ReturnCode.conversation), (.memory, .memory)])
-  func `a broken conversation is told as such`(_ failure: HostFailure, _ expected: ReturnCode) {
+  @Test(arguments: [(PAMFailure.conversation, ReturnCode.conversation), (.memory, .memory)])
+  func `a broken conversation is told as such`(_ failure: PAMFailure, _ expected: ReturnCode) {
     host.expect(reply: .failure(failure))
     #expect(answer() == expected)
     host.userName = .failure(failure)

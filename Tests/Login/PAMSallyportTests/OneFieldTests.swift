@@ -136,8 +136,8 @@ private let both = "Password & verification code: "
     #expect(host.isUsedUp && host.token == (word == "try_first_pass" ? "late" : nil))
   }
 
-  @Test(arguments: [(HostFailure.conversation, ReturnCode.conversation), (.memory, .memory)])
-  func `that cannot be had or handed on is no yes`(_ failure: HostFailure, _ expected: ReturnCode) {
+  @Test(arguments: [(PAMFailure.conversation, ReturnCode.conversation), (.memory, .memory)])
+  func `that cannot be had or handed on is no yes`(_ failure: PAMFailure, _ expected: ReturnCode) {
     host.userName = .success(Array("bob".utf8))
     let words = ModuleArguments(["nullok", "forward_pass"].map { Array($0.utf8) })
     host.expect(both, reply: .failure(failure))

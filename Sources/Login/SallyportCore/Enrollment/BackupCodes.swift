@@ -34,8 +34,10 @@ package struct BackupCodeSet: Equatable, Sendable {
   package func replacing(_ present: BackupCodeSet?) -> BackupCodeSet {
     guard digests.count == BackupCodeSet.maximumCodes else { return self }
     let before = present?.digests.count ?? 0
-    let kept = digests.prefix(before > 0 ? before : BackupCodeSet.usualCodes)
-    return BackupCodeSet(id: id, salt: salt, digests: Array(kept))
+    let count = before > 0 ? before : BackupCodeSet.usualCodes
+    var kept: [[UInt8]] = []
+    for digest in digests where kept.count < count { kept.append(digest) }
+    return BackupCodeSet(id: id, salt: salt, digests: kept)
   }
 
   /// The codes with this digest, as bits in the same order as the used ones.

@@ -90,12 +90,15 @@ extension LoginQuestion {
     in context: LoginContext, enrolling uid: UInt32?
   ) throws(StoreTrouble) -> ServiceAnswer? {
     guard let account, account.uid != nil else { return nil }
-    var pending: PendingLogin?
+    var (change, pending) = (change, PendingLogin?.none)
     if case .create(let enrollment) = change {
       guard enrollment.user == account.name, enrollment.uid == uid else { return nil }
     } else {
       pending = try enrolled(authority, in: context)
       guard pending?.enrollmentID == id else { return .changed }
+      if case .renew(let codes) = change {
+        change = .renew(codes.replacing(pending?.record?.enrollment.backupCodes))
+      }
     }
     switch try authority.amend(change, of: account.name, pending, in: context) {
     case .done: return .done

@@ -11,6 +11,65 @@ import Testing
 
 @testable import SallyportSession
 
+/// Answers a session as the service and a verifier do: a change is a question of a login.
+private final class Answering: CodeAuthority {
+  let isForRoot = true
+  private let store: Store
+  private let records: RecordAuthority<Store>
+
+  init(_ store: Store) { (self.store, records) = (store, RecordAuthority(store: store)) }
+
+  func amend(
+    _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
+    in context: LoginContext
+  ) throws(StoreTrouble) -> Amendment {
+    var question = LoginQuestion(
+      name: user.bytes, service: Array("sallyport".utf8), origin: .local, policy: context.policy,
+      millisecondsLeft: 0, verb: .amend(change, to: pending?.enrollmentID ?? 0))
+    question.account = Account(name: user, uid: 3001)
+    question.deadline = .max
+    switch try question.answer(from: store, in: context, enrolling: 3001) {
+    case .done: return .done
+    case .flaw(let flaw): return .flawed(flaw)
+    case _: return .changed
+    }
+  }
+
+  // MARK: as from the files
+
+  func canBeAsked() -> Bool { true }
+  func prepare(
+    _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
+    after first: FirstFactor
+  ) throws(StoreTrouble) -> AuthStep {
+    try records.prepare(typed, account, in: context, mayEnroll: mayEnroll, after: first)
+  }
+  func attempt(
+    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
+    as role: ResponseRole
+  ) throws(StoreTrouble) -> Outcome {
+    try records.attempt(typed, knownAs: malformation, by: pending, as: role)
+  }
+  func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
+  {
+    try records.enrolled(account, in: context)
+  }
+  func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
+    -> EnrollmentLevel
+  {
+    try records.level(of: account, in: context)
+  }
+  func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
+    try records.remember(address, for: pending)
+  }
+  func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
+    try records.rehearse(for: account, in: context)
+  }
+  func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
+    try records.countLogin(of: account, in: context)
+  }
+}
+
 /// A session over a store of its own, whose user has the right password, and the user's end of it.
 private final class Visitor {
   let directory: TemporaryDirectory
@@ -41,7 +100,7 @@ private final class Visitor {
     connection = SessionConnection(ends[0], seconds: 60)
     let environment = SessionEnvironment(
       store: files, policyFile: Array(policyFile.utf8),
-      authority: { RecordAuthority(store: store) }, takeTurn: { _ in true }, accepts: { _ in true })
+      authority: { Answering(store) }, takeTurn: { _ in true }, accepts: { _ in true })
     session = Session(
       Client(process: getpid(), user: 3001, account: account),
       SessionConnection(ends[1], seconds: 60), environment)

@@ -8,8 +8,7 @@ package indirect enum EnrollmentChange: Sendable {
   /// Removes the authenticator with this name, which must not be the last one.
   case remove(Label)
   case rename(Label, to: Label)
-  /// Replaces the set of backup codes. Of a set of the largest number as many are kept as there were,
-  /// or the usual number: only who has the record knows that. One of fewer codes is kept as it is.
+  /// Replaces the set of backup codes.
   case renew(BackupCodeSet)
 
   /// Why a change cannot be carried out.
@@ -43,7 +42,7 @@ extension EnrollmentChange {
       let names = others.map { changed.authenticators[$0].name }
       if let other = names.first(like: new) { throw .nameTaken(other) }
       changed.authenticators[index].name = new
-    case .renew(let codes): changed.backupCodes = codes.replacing(enrollment.backupCodes)
+    case .renew(let codes): changed.backupCodes = codes
     }
     return changed
   }

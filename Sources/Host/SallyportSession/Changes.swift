@@ -13,12 +13,12 @@ extension Session {
     -> FromSession
   {
     guard let pending = try enrolled(context), pending.enrollmentID == id else {
-      throw .denied(.changed)
+      throw .refused(.changed)
     }
     seenBefore = try seen()
     let taken = pending.shape.authenticators.map(\.name)
     switch change {
-    case .status, .enroll: throw .denied(.changed)
+    case .status, .enroll: throw .refused(.changed)
     case .add(let given, let parameters):
       let name = given ?? freeName(for: parameters.type, beside: taken)
       try prove(change.purpose(name), pending)
@@ -42,7 +42,7 @@ extension Session {
     let fresh = try found { () throws(StoreTrouble) in
       try BackupCodeSet.fresh(count: BackupCodeSet.maximumCodes)
     }
-    guard let set = fresh.set else { throw .denied(.failed) }
+    guard let set = fresh.set else { throw .refused(.failed) }
     return try carry(
       out: .renew(set), "backup-codes", of: [], pending, context, showing: fresh.codes)
   }
@@ -83,8 +83,8 @@ extension Session {
       .outcome(outcome, user: pending.name, from: nil, pending.context.origin))
     switch outcome {
     case .accepted: return
-    case .refused(.response(.throttled, _)): throw .denied(.throttled)
-    case .refused: throw .denied(.code)
+    case .refused(.response(.throttled, _)): throw .refused(.throttled)
+    case .refused: throw .refused(.code)
     }
   }
 
@@ -109,7 +109,7 @@ extension Session {
       show: { text throws(Ending) in try send(.text(text.bytes)) },
       // The command has the QR code, and draws it again itself.
       invert: { () throws(Ending) in })
-    guard let state = try found(first.get) else { throw .denied(.firstCode) }
+    guard let state = try found(first.get) else { throw .refused(.firstCode) }
     return draft.authenticator.confirmed(by: state)
   }
 
@@ -121,7 +121,7 @@ extension Session {
   ) throws(Ending) -> FromSession {
     try insistOnPresence()
     try insistOnPermission()
-    guard try seen() == seenBefore, try isStill(pending, context) else { throw .denied(.changed) }
+    guard try seen() == seenBefore, try isStill(pending, context) else { throw .refused(.changed) }
     let user = client.account.name
     // First: where the answer is lost, this line is all that tells of the change.
     SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))
@@ -132,12 +132,12 @@ extension Session {
       if case .renew = change, amendment == .done { codes = try kept(codes, context) }
     } catch {
       SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
-      throw .denied(.unknown)
+      throw .refused(.unknown)
     }
     switch amendment {
     case .done: break
-    case .changed: throw .denied(.changed)
-    case .flawed(let flaw): throw .denied(ChangeRefusal(flaw), about: names.first?.bytes ?? [])
+    case .changed: throw .refused(.changed)
+    case .flawed(let flaw): throw .refused(ChangeRefusal(flaw), about: names.first?.bytes ?? [])
     }
     SessionLog.write(
       .notice, .changed(user.bytes, action: action, names, by: client.process))
@@ -178,17 +178,17 @@ extension Session {
   /// As it is stored, with zeros for what is secret.
   func status(_ context: LoginContext) throws(Ending) -> FromSession {
     let record = try found { () throws(StoreTrouble) in try store.load(client.account) }
-    guard let record else { throw .denied(context.policy.isFleet ? .inFleet : .notEnrolled) }
+    guard let record else { throw .refused(context.policy.isFleet ? .inFleet : .notEnrolled) }
     var state = record.state
     (state.slip, state.origins) = (nil, [])
     let file: [UInt8]
     do throws(StateRecord.Problem) {
       file = try StateRecord.fresh(state)
     } catch {
-      throw .denied(.failed)
+      throw .refused(.failed)
     }
     guard let shown = record.enrollment.withoutSecrets?.written(), let state = Secret(file) else {
-      throw .denied(.failed)
+      throw .refused(.failed)
     }
     return .status(enrollment: shown, state: state)
   }

@@ -14,7 +14,7 @@ package struct Client {
 
   /// Why nobody is served.
   enum Refusal: Error {
-    case denied(ChangeRefusal, user: UInt32, why: StaticString)
+    case refused(ChangeRefusal, user: UInt32, why: StaticString)
     case trouble(StoreTrouble)
     /// There is no peer.
     case nobody
@@ -30,9 +30,9 @@ package struct Client {
     // SAFETY: filled within the call.
     guard unsafe service_peer(connection, &peer) == 0 else { throw .nobody }
     let (process, user) = (peer.process, peer.user)
-    if user == 0 { throw .denied(.root, user: user, why: "root uses the command itself") }
+    if user == 0 { throw .refused(.root, user: user, why: "root uses the command itself") }
     guard service_is_user(user) else {
-      throw .denied(.noAccount, user: user, why: "no user of this machine")
+      throw .refused(.noAccount, user: user, why: "no user of this machine")
     }
     let account: Account?
     do throws(StoreTrouble) {
@@ -41,7 +41,7 @@ package struct Client {
       throw .trouble(error)
     }
     guard let account, account.uid == user else {
-      throw .denied(.noAccount, user: user, why: "no account, or its name is another one's")
+      throw .refused(.noAccount, user: user, why: "no account, or its name is another one's")
     }
     self.init(process: process, user: user, account: account)
   }

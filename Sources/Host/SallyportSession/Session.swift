@@ -57,10 +57,10 @@ package final class Session {
       _ = try? line.receive(within: 100)
       switch error {
       case .nobody: return
-      case .denied(let denial, let user, let why):
+      case .refused(let refusal, let user, let why):
         // Root looks whether the socket is served; that tells nobody anything.
         if user != 0 { SessionLog.write(.notice, .notServed(user, why)) }
-        last = .refused(denial, [])
+        last = .refused(refusal, [])
       case .trouble(let trouble):
         SessionLog.write(.error, .trouble(trouble, user: [], from: nil, .unknown))
         last = .refused(.failed, [])
@@ -74,7 +74,7 @@ package final class Session {
     do throws(Ending) {
       guard try found({ () throws(StoreTrouble) in try environment.takeTurn(client) }) else {
         _ = try? line.receive(within: 100)
-        throw .denied(.busy)
+        throw .refused(.busy)
       }
       guard case .change(let change) = try received(within: Session.untilRequest) else {
         throw .gone
@@ -82,12 +82,12 @@ package final class Session {
       return try serve(change)
     } catch {
       switch error {
-      case .denied(let denial, let about):
+      case .refused(let refusal, let about):
         // A user can have the others as often as he likes.
-        if denial.isLogged {
-          SessionLog.write(.info, .denied(client.account.name.bytes, denial.name))
+        if refusal.isLogged {
+          SessionLog.write(.info, .denied(client.account.name.bytes, refusal.name))
         }
-        return .refused(denial, about)
+        return .refused(refusal, about)
       case .gone: return .refused(.failed, [])
       }
     }
@@ -96,21 +96,21 @@ package final class Session {
   private func serve(_ change: ChangeRequest) throws(Ending) -> FromSession {
     let (before, asked) = try permitted(change)
     switch before {
-    case .refused(let denial): throw .denied(denial, about: change.about)
+    case .refused(let refusal): throw .refused(refusal, about: change.about)
     case .show: return try status(asked)
     case .afterCode, .afterFirstCode: break
     }
-    guard environment.accepts != nil || SystemStack.isSetUp else { throw .denied(.failed) }
+    guard environment.accepts != nil || SystemStack.isSetUp else { throw .refused(.failed) }
     guard (environment.accepts ?? systemStack.accepts)(client.account.name.bytes) else {
-      throw .denied(.password)
+      throw .refused(.password)
     }
     // What may have become another while the password was typed.
     let (now, context) = try permitted(change)
-    guard now == before else { throw .denied(.changed) }
+    guard now == before else { throw .refused(.changed) }
     allowed = (change, before)
     if case .afterCode(let id) = before { return try self.change(change, id, context) }
     guard case .enroll(let name, let parameters, let codes) = change else {
-      throw .denied(.changed)
+      throw .refused(.changed)
     }
     return try enroll(name, parameters, backupCodes: codes, context)
   }
@@ -151,7 +151,7 @@ package final class Session {
   /// meanwhile what the user has, or what he may.
   func insistOnPermission() throws(Ending) {
     guard let (change, before) = allowed, try permitted(change).0 == before else {
-      throw .denied(.changed)
+      throw .refused(.changed)
     }
   }
 
@@ -173,16 +173,16 @@ package final class Session {
 
   /// What ends a session before its change.
   enum Ending: Error {
-    case denied(ChangeRefusal, about: [UInt8])
+    case refused(ChangeRefusal, about: [UInt8])
     /// The user is gone, or says what is no answer.
     case gone
 
-    static func denied(_ denial: ChangeRefusal) -> Ending { .denied(denial, about: []) }
+    static func refused(_ refusal: ChangeRefusal) -> Ending { .refused(refusal, about: []) }
   }
 
   func ask(_ prompt: [UInt8], echo: Bool) throws(Ending) -> Secret {
     prompts += 1
-    guard prompts <= Session.mostPrompts else { throw .denied(.failed) }
+    guard prompts <= Session.mostPrompts else { throw .refused(.failed) }
     try send(.prompt(prompt, echo: echo))
     guard case .answer(let typed) = try received() else { throw .gone }
     return typed
@@ -222,7 +222,7 @@ package final class Session {
       SessionLog.write(
         .error,
         .trouble(error, user: client.account.name.bytes, from: nil, .local(own: true)))
-      throw .denied(.failed)
+      throw .refused(.failed)
     }
   }
 }

@@ -69,9 +69,9 @@ extension LogLine {
   }
 
   /// Why the user may change nothing.
-  static func denied(_ user: [UInt8], _ denial: StaticString) -> LogLine {
+  static func denied(_ user: [UInt8], _ refusal: StaticString) -> LogLine {
     var line = LogLine("denied: reason=")
-    line.add(denial)
+    line.add(refusal)
     line.add(user: user)
     return line
   }

@@ -59,8 +59,8 @@ package enum FromSession: Sendable {
       FromSession.encoded(
         .done, [user.bytes, [UInt8(truncatingIfNeeded: names.count)]] + names.map(\.bytes), codes)
     case .status(let enrollment, let state): FromSession.encoded(.status, [], [enrollment, state])
-    case .refused(let denial, let about):
-      FromSession.encoded(.refused, [[denial.rawValue], about])
+    case .refused(let refusal, let about):
+      FromSession.encoded(.refused, [[refusal.rawValue], about])
     }
   }
 

@@ -13,7 +13,7 @@ extension Login {
   func enroll(_ account: Account, _ context: LoginContext, atLeast marked: EnrollmentLevel)
     throws(StoreTrouble) -> ReturnCode
   {
-    if try authority.enrolled(account, in: context) != nil { return denyMeanwhile(account) }
+    if try authority.enrolled(account, in: context) != nil { return refuseMeanwhile(account) }
     let policy = context.policy
     let now = try authority.level(of: account, in: context)
     let level = marked.rawValue < now.rawValue ? marked : now
@@ -78,21 +78,21 @@ extension Login {
   /// one that may not log in here, does not prove ownership.
   private func hold(_ conversation: EnrollmentConversation<Application, Store>) -> ReturnCode {
     let user = conversation.account.name.bytes
-    let isDenied = conversation.level == .required
+    let isRefused = conversation.level == .required
     if case .no(let code) = host.probeAccountStack() {
-      host.log(isDenied ? .notice : .info, .notLetIn(user, code, isDenied: isDenied))
-      return isDenied ? .denied : .ignore
+      host.log(isRefused ? .notice : .info, .notLetIn(user, code, isRefused: isRefused))
+      return isRefused ? .denied : .ignore
     }
     switch conversation.run() {
     case .done: return .success
-    case .meanwhile: return denyMeanwhile(conversation.account, isCodeShown: true)
+    case .meanwhile: return refuseMeanwhile(conversation.account, isCodeShown: true)
     case .putOff:
-      host.log(isDenied ? .notice : .info, isDenied ? .denied(user, .notEnrolled) : .putOff(user))
-      return isDenied ? .denied : .ignore
+      host.log(isRefused ? .notice : .info, isRefused ? .denied(user, .notEnrolled) : .putOff(user))
+      return isRefused ? .denied : .ignore
     }
   }
 
-  private func denyMeanwhile(_ account: Account, isCodeShown: Bool = false) -> ReturnCode {
+  private func refuseMeanwhile(_ account: Account, isCodeShown: Bool = false) -> ReturnCode {
     host.log(.notice, .denied(account.name.bytes, .meanwhile))
     var text = LogLine("")
     text.add(account.name.bytes)

@@ -89,7 +89,7 @@ extension LogLine {
   }
 
   /// Why a phase lets nobody pass, whatever was typed.
-  enum Denial {
+  enum LoginRefusal {
     /// Not enrolled, but must be.
     case notEnrolled
     /// Enrolled by somebody else since the auth phase.
@@ -103,7 +103,7 @@ extension LogLine {
   }
 
   @inline(never)
-  static func denied(_ user: [UInt8], _ reason: Denial) -> LogLine {
+  static func denied(_ user: [UInt8], _ reason: LoginRefusal) -> LogLine {
     var line = LogLine("denied: reason=")
     switch reason {
     case .notEnrolled: line.add("not-enrolled")
@@ -121,9 +121,9 @@ extension LogLine {
   }
 
   /// The account stack returned `code`, so nobody is asked to enroll.
-  static func notLetIn(_ user: [UInt8], _ code: Int32, isDenied: Bool) -> LogLine {
+  static func notLetIn(_ user: [UInt8], _ code: Int32, isRefused: Bool) -> LogLine {
     var line = LogLine("")
-    line.add(isDenied ? "denied:" : "not asked to enroll:")
+    line.add(isRefused ? "denied:" : "not asked to enroll:")
     line.add(" reason=account-stack")
     line.add(user: user)
     line.add(" code=", Int(code))

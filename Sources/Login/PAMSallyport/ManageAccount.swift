@@ -62,10 +62,10 @@ private func guardSession(_ host: some PAMApplication) -> ReturnCode {
     // The environment of the user's session is made from this one.
     try host.setEnvironmentMark(false)
     guard let mark = host.mark()?.forPhases else {
-      return isMarked ? denySession(host, nil) : .ignore
+      return isMarked ? refuseSession(host, nil) : .ignore
     }
     switch mark.result {
-    case .due(.required), .due(.refuse): return denySession(host, mark.user)
+    case .due(.required), .due(.refuse): return refuseSession(host, mark.user)
     case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered, .replayed,
       .wrongPassword:
       return .ignore
@@ -76,7 +76,7 @@ private func guardSession(_ host: some PAMApplication) -> ReturnCode {
   }
 }
 
-private func denySession(_ host: some PAMApplication, _ user: [UInt8]?) -> ReturnCode {
+private func refuseSession(_ host: some PAMApplication, _ user: [UInt8]?) -> ReturnCode {
   host.log(.alert, .noAccountLine(user))
   return .denied
 }
@@ -112,11 +112,11 @@ extension Login {
   private func answer(another mark: Mark?, _ account: Account?, _ context: LoginContext)
     throws(StoreTrouble) -> ReturnCode
   {
-    var isDenied = false
-    if case .due(.required) = mark?.result { isDenied = true }
-    if arguments.demand, !isDenied { return try demand(account, context) }
+    var isRefused = false
+    if case .due(.required) = mark?.result { isRefused = true }
+    if arguments.demand, !isRefused { return try demand(account, context) }
     guard mark != nil else { return .ignore }
-    if !isDenied, let account, try mayPassUnasked(account, context) { return .ignore }
+    if !isRefused, let account, try mayPassUnasked(account, context) { return .ignore }
     host.log(.notice, .denied(account?.name.bytes ?? [], .anotherUser))
     return .denied
   }

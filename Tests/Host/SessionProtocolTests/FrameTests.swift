@@ -54,10 +54,10 @@ import Testing
       let read = try #require(FromSession.decode(secret(packet)))
       #expect(try bytes(read.encoded()) == packet)
     }
-    for denial in ChangeRefusal.allCases {
-      let packet = try #require(FromSession.refused(denial, []).encoded())
-      guard case .refused(denial, _)? = FromSession.decode(packet) else {
-        Issue.record("\(denial)")
+    for refusal in ChangeRefusal.allCases {
+      let packet = try #require(FromSession.refused(refusal, []).encoded())
+      guard case .refused(refusal, _)? = FromSession.decode(packet) else {
+        Issue.record("\(refusal)")
         continue
       }
     }

@@ -87,8 +87,8 @@ struct OwnSession {
       case .done(let user, let codes, let names):
         return .done(of: user, backupCodes: codes, names: names)
       case .status(let enrollment, let state): return try status(enrollment, state)
-      case .refused(let denial, let about):
-        throw .denied(denial, about: printable(about, limit: 64))
+      case .refused(let refusal, let about):
+        throw .refused(refusal, about: printable(about, limit: 64))
       }
     }
   }

@@ -4,8 +4,8 @@ import SessionProtocol
 
 extension CommandError {
   /// `sallyport-session` refused, about this name; nothing was changed.
-  static func denied(_ denial: ChangeRefusal, about name: String) -> CommandError {
-    CommandError { Message(denial, name, at: $0) }
+  static func refused(_ refusal: ChangeRefusal, about name: String) -> CommandError {
+    CommandError { Message(refusal, name, at: $0) }
   }
 
   /// `sallyport-session` said what is no answer, or nothing.
@@ -25,8 +25,8 @@ extension CommandError {
 
 extension Message {
   /// What `sallyport-session` refused.
-  init(_ denial: ChangeRefusal, _ name: String, at invocation: Invocation) {
-    switch denial {
+  init(_ refusal: ChangeRefusal, _ name: String, at invocation: Invocation) {
+    switch refusal {
     case .off:
       self.init(
         "nobody but root changes enrollments here: the policy has self_service = no",

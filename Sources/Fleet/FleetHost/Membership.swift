@@ -75,19 +75,19 @@ package final class Membership: Sendable {
   }
 
   private func file() throws(MembershipFault) -> FleetFile {
-    do throws(FleetFileFault) {
-      return try FleetFile.read(in: directory)
-    } catch {
-      throw error.isAbsent ? .notAMember(path: error.path) : .file(error)
-    }
+    try rethrow(
+      { () throws(FleetFileFault) in try FleetFile.read(in: directory) },
+      as: {
+        $0.isAbsent ? MembershipFault.notAMember(path: $0.path) : .file($0)
+      })
   }
 
   private func key() throws(MembershipFault) -> Identity {
     let path = directory + "/" + FleetFile.keyName
-    do throws(PrivateFile.Fault) {
-      return try Identity.read(at: path)
-    } catch {
-      throw .key(error, path: path)
-    }
+    return try rethrow(
+      { () throws(PrivateFile.Fault) in try Identity.read(at: path) },
+      as: {
+        MembershipFault.key($0, path: path)
+      })
   }
 }

@@ -71,11 +71,9 @@ package struct ReserveLogins: Sendable {
     -> Malformation?
   {
     if let known { return known }
-    do throws(CryptoError) {
-      return try Response.malformation(of: typed, for: .away(as: 1))
-    } catch {
-      throw .crypto(error)
-    }
+    return try rethrow(
+      { () throws(CryptoError) in try Response.malformation(of: typed, for: .away(as: 1)) },
+      as: StoreTrouble.crypto)
   }
 
   private func note(_ outcome: Outcome, _ question: LoginQuestion, isInReserve: Bool) {

@@ -3,6 +3,7 @@ import FleetProtocol
 import FleetTransport
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import SallyportVerifier
 
 struct Invite: ParsableCommand {
@@ -38,12 +39,10 @@ struct Invite: ParsableCommand {
       return Array(address.text.utf8)
     }
     let table = try common.hostTable()
-    let invitation: HostTable.Invitation
-    do throws(HostTable.Fault) {
-      invitation = try table.invite(name, enrolls: enrolls, pin: pin.bytes, verifiers: addresses)
-    } catch {
-      throw Failure(error.text)
-    }
+    let invitation = try rethrow(
+      { () throws(HostTable.Fault) in
+        try table.invite(name, enrolls: enrolls, pin: pin.bytes, verifiers: addresses)
+      }, as: { Failure($0.text) })
     if invitation.replaces {
       tell("\(host) is a host of the fleet: joining again replaces its key")
     }

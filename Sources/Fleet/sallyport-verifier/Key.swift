@@ -83,20 +83,18 @@ struct Key: ParsableCommand {
 }
 
 private func openCopy(_ text: [UInt8], of file: String) throws -> KeyBackup {
-  do throws(KeyBackup.Fault) {
-    return try KeyBackup.open(text, under: try Passphrase.known())
-  } catch {
-    throw Failure(error.text(file))
-  }
+  try rethrow(
+    { () throws(KeyBackup.Fault) in
+      try KeyBackup.open(text, under: try Passphrase.known())
+    }, as: { Failure($0.text(file)) })
 }
 
 /// At most 64 KiB of a file.
 private func contents(_ file: String) throws -> [UInt8] {
-  do throws(SystemError) {
-    return try OpenFile(file, O_RDONLY).bytes(65_536)
-  } catch {
-    throw Failure("\(file): \(errnoDescription(error.number))")
-  }
+  try rethrow(
+    { () throws(SystemError) in
+      try OpenFile(file, O_RDONLY).bytes(65_536)
+    }, as: { Failure("\(file): \(errnoDescription($0.number))") })
 }
 
 extension Common {

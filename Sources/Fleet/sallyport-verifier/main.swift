@@ -249,20 +249,13 @@ extension DatabaseFault {
 
 /// Asks the database; what it says of a fault is for people.
 func asking<R>(_ body: () throws(DatabaseFault) -> R) throws -> R {
-  do throws(DatabaseFault) {
-    return try body()
-  } catch {
-    throw Failure(error.sentence)
-  }
+  try rethrow(body, as: { Failure($0.sentence) })
 }
 
 /// The same of a file of keys.
 func using<R>(_ path: String, _ body: (String) throws(PrivateFile.Fault) -> R) throws -> R {
-  do throws(PrivateFile.Fault) {
-    return try body(path)
-  } catch {
-    throw Failure(error.sentence(path))
-  }
+  try rethrow(
+    { () throws(PrivateFile.Fault) in try body(path) }, as: { Failure($0.sentence(path)) })
 }
 
 extension PrivateFile.Fault {
@@ -296,11 +289,10 @@ extension Common {
 
   func open(name: String, log: @escaping @Sendable (LogLevel, LogLine) -> Void) throws -> Database {
     let (key, words) = (try readKey(), try words())
-    do throws(ServiceError) {
-      return try Database(words, key: key, verifier: Array(name.utf8), log: log)
-    } catch {
-      throw Failure(error.text)
-    }
+    return try rethrow(
+      { () throws(ServiceError) in
+        try Database(words, key: key, verifier: Array(name.utf8), log: log)
+      }, as: { Failure($0.text) })
   }
 }
 

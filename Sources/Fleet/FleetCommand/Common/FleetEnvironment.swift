@@ -86,12 +86,10 @@ extension FleetVerifiers {
   func manage(_ body: Secret?) throws(MoveFault) -> [UInt8] {
     let patience: UInt64 = 8000
     guard let body else { throw .store(.outOfMemory) }
-    let answer: VerifierAnswer
-    do throws(TransportFault) {
-      answer = try ask(.management, body, within: patience)
-    } catch {
-      throw error == .unknown ? .unknown : .transport(error)
-    }
+    let answer = try rethrow(
+      { () throws(TransportFault) in
+        try ask(.management, body, within: patience)
+      }, as: { $0 == .unknown ? MoveFault.unknown : .transport($0) })
     if answer == .databaseAway { throw .databaseAway }
     if answer == .notServed { throw .notServed }
     guard answer.answers(.management) else { throw .unknown }

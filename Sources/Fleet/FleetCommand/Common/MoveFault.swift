@@ -182,16 +182,12 @@ extension MoveFault {
 
 /// A question that changes nothing: where no answer came, nothing was done.
 func looking<Value>(_ body: () throws(MoveFault) -> Value) throws(MoveFault) -> Value {
-  do throws(MoveFault) {
-    return try body()
-  } catch {
-    throw error.cause == .unknown ? .transport(.unknown) : error
-  }
+  try rethrow(body, as: { $0.cause == .unknown ? .transport(.unknown) : $0 })
 }
 
 /// What the store throws, as why somebody was not moved.
 func keeping<Value>(_ body: () throws(StoreTrouble) -> Value) throws(MoveFault) -> Value {
-  do throws(StoreTrouble) { return try body() } catch { throw .store(error) }
+  try rethrow(body, as: MoveFault.store)
 }
 
 extension Store {

@@ -61,11 +61,11 @@ extension FleetEnvironment {
   private func put(_ content: some Content, at path: String, mode: mode_t)
     throws(CommandError)
   {
-    do throws(SystemError) {
-      try makeFile(path, mode: mode, content)
-    } catch {
-      throw .system(path, error)
-    }
+    try rethrow(
+      { () throws(SystemError) in try makeFile(path, mode: mode, content) },
+      as: {
+        CommandError.system(path, $0)
+      })
   }
 
   private func remove(_ path: String) throws(CommandError) {
@@ -73,11 +73,11 @@ extension FleetEnvironment {
     let isRemoved = removeFile(path)
     let error = SystemError.last
     if !isRemoved, error.number != 2 { throw .system(path, error) }
-    do throws(SystemError) {
-      try syncParent(of: path)
-    } catch {
-      throw .system(path, error)
-    }
+    try rethrow(
+      { () throws(SystemError) in try syncParent(of: path) },
+      as: {
+        CommandError.system(path, $0)
+      })
   }
 }
 

@@ -114,23 +114,19 @@ struct FleetJoin: Verb {
       throw .noToken
     }
     if typed.count == 0 { throw .noToken }
-    do throws(JoinToken.Flaw) {
-      return try JoinToken.read(typed)
-    } catch {
-      throw .token(error)
-    }
+    return try rethrow(
+      { () throws(JoinToken.Flaw) in try JoinToken.read(typed) }, as: CommandError.token)
   }
 
   /// The key, and its text where it is a new one. One that is there is of a join that was
   /// interrupted, by which the token may have been used.
   private func identity(_ place: FleetEnvironment) throws(CommandError) -> (Identity, Secret?) {
     if let identity = try place.identity() { return (identity, nil) }
-    do throws(PrivateFile.Fault) {
-      let pem = try Identity.newKey()
-      return (try Identity(pem: pem), pem)
-    } catch {
-      throw .key(error, path: place.key)
-    }
+    return try rethrow(
+      { () throws(PrivateFile.Fault) in
+        let pem = try Identity.newKey()
+        return (try Identity(pem: pem), pem)
+      }, as: { CommandError.key($0, path: place.key) })
   }
 
   /// Where the token says.
@@ -165,12 +161,10 @@ struct FleetJoin: Verb {
     -> JoinAnswer.Welcome
   {
     guard let body = request.encoded() else { throw .store(.outOfMemory) }
-    let answer: VerifierAnswer
-    do throws(TransportFault) {
-      answer = try verifiers.ask(.join, body, within: FleetJoin.patience)
-    } catch {
-      throw .verifiers(error, request.purpose)
-    }
+    let answer = try rethrow(
+      { () throws(TransportFault) in
+        try verifiers.ask(.join, body, within: FleetJoin.patience)
+      }, as: { CommandError.verifiers($0, request.purpose) })
     guard answer.answers(.join), let told = JoinAnswer.decode(answer.body) else {
       throw .answer(isAway: answer == .databaseAway)
     }

@@ -11,12 +11,10 @@ extension FleetFile {
     -> FleetFile
   {
     let path = directory + "/" + name
-    let whole: Secret
-    do throws(PrivateFile.Fault) {
-      whole = try PrivateFile.read(path, upTo: longest, isPublic: true)
-    } catch {
-      throw FleetFileFault(path: path, line: nil, reason: .file(error))
-    }
+    let whole = try rethrow(
+      { () throws(PrivateFile.Fault) in
+        try PrivateFile.read(path, upTo: longest, isPublic: true)
+      }, as: { FleetFileFault(path: path, line: nil, reason: .file($0)) })
     return try parse(whole.bytes(in: 0..<whole.count), path: path)
   }
 }

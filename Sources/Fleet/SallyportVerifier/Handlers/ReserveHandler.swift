@@ -92,11 +92,11 @@ package final class ReserveHandler: FrameHandler {
   }
 
   private func ask(_ statement: String, _ values: [Value] = []) throws(StoreTrouble) -> Rows {
-    do throws(DatabaseFault) {
-      return try database.ask(statement, values).0
-    } catch {
-      throw .service(path: "fleet", .trouble(mayBeTheCallers: false))
-    }
+    try rethrow(
+      { () throws(DatabaseFault) in try database.ask(statement, values).0 },
+      as: { _ in
+        StoreTrouble.service(path: "fleet", .trouble(mayBeTheCallers: false))
+      })
   }
 
   // MARK: what a host gets
@@ -157,11 +157,10 @@ package final class ReserveHandler: FrameHandler {
   private func receipt(_ enrollment: UInt64, _ name: UserName, _ holder: HostIdentity)
     throws(StoreTrouble) -> [UInt8]
   {
-    do throws(CryptoError) {
-      return try database.key.receipt(enrollment, of: name.bytes, for: holder.pin)
-    } catch {
-      throw .crypto(error)
-    }
+    try rethrow(
+      { () throws(CryptoError) in
+        try database.key.receipt(enrollment, of: name.bytes, for: holder.pin)
+      }, as: StoreTrouble.crypto)
   }
 
   // MARK: what a host says

@@ -1,5 +1,6 @@
 import CSealing
 package import OneTimePassword
+import SallyportSupport
 import SallyportSystem
 
 /// A column whose values are sealed.
@@ -68,12 +69,8 @@ extension FleetKey {
     guard length >= 0, sealed[0] == Self.form else { throw .forged }
     let found = UInt32(truncatingIfNeeded: number(sealed[1..<5]))
     guard found == id else { throw .otherKey(found) }
-    let (key, beside): (Secret, [UInt8])
-    do throws(CryptoError) {
-      (key, beside) = try context(column, of: name)
-    } catch {
-      throw .crypto(error)
-    }
+    let (key, beside) = try rethrow(
+      { () throws(CryptoError) in try context(column, of: name) }, as: SealFault.crypto)
     guard let text = Secret(count: length) else { throw .crypto(.outOfMemory) }
     var tag = [UInt8](sealed.suffix(Self.tagLength))
     let nonce = [UInt8](sealed[5..<Self.headLength])
@@ -108,11 +105,8 @@ extension FleetKey {
   }
 
   private func randomNonce() throws(CryptoError) -> [UInt8] {
-    do throws(StoreTrouble) {
-      return try Random.secret(count: Self.nonceLength).bytes(in: 0..<Self.nonceLength)
-    } catch {
-      throw .failed
-    }
+    guard let nonce = try? Random.secret(count: Self.nonceLength) else { throw .failed }
+    return nonce.bytes(in: 0..<Self.nonceLength)
   }
 
   /// With its length before it, in 4 bytes.

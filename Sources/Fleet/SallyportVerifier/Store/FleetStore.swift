@@ -352,11 +352,8 @@ package struct FleetStore: ManagedStore, Sendable {
   // MARK: trouble
 
   func hash(of name: [UInt8]) throws(StoreTrouble) -> UInt64 {
-    do throws(CryptoError) {
-      return number(try SHA256.digest(name))
-    } catch {
-      throw .crypto(error)
-    }
+    try rethrow(
+      { () throws(CryptoError) in number(try SHA256.digest(name)) }, as: StoreTrouble.crypto)
   }
 
   func ask<R>(_ body: () throws(DatabaseFault) -> R) throws(StoreTrouble) -> R {

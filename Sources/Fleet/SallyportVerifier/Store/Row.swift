@@ -1,6 +1,7 @@
 import FleetProtocol
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import SallyportSystem
 
 /// A user's rows as they came from the database.
@@ -143,13 +144,13 @@ extension FleetKey {
   private func open(
     _ enrollment: [UInt8], _ state: [UInt8], version: UInt64, of name: [UInt8]
   ) throws(RowFault) -> (document: FleetDocument, body: [UInt8]) {
-    let (opened, body): (Secret, Secret)
-    do throws(SealFault) {
-      opened = try open(enrollment, .enrollment, of: name)
-      body = try open(state, .state(version: version), of: name)
-    } catch {
-      throw .sealed(error)
-    }
+    let (opened, body) = try rethrow(
+      { () throws(SealFault) in
+        (
+          try open(enrollment, .enrollment, of: name),
+          try open(state, .state(version: version), of: name)
+        )
+      }, as: RowFault.sealed)
     guard let document = FleetDocument.read(opened) else { throw .unreadable }
     return (document, body.bytes(in: 0..<body.count))
   }
@@ -181,12 +182,8 @@ extension FleetKey {
     var document = document
     document.serial = mark.next
     guard let text = document.written() else { throw .crypto(.outOfMemory) }
-    let enrollment: [UInt8]
-    do throws(SealFault) {
-      enrollment = try seal(text, .enrollment, of: name)
-    } catch {
-      throw .sealed(error)
-    }
+    let enrollment = try rethrow(
+      { () throws(SealFault) in try seal(text, .enrollment, of: name) }, as: RowFault.sealed)
     var mark = mark
     mark.digest = try digest(of: enrollment)
     return (enrollment, try body(state, mark, of: name))
@@ -201,19 +198,13 @@ extension FleetKey {
       bytes += fields
     }
     guard let text = Secret(bytes) else { throw .crypto(.outOfMemory) }
-    do throws(SealFault) {
-      return try seal(text, .state(version: mark.next), of: name)
-    } catch {
-      throw .sealed(error)
-    }
+    return try rethrow(
+      { () throws(SealFault) in try seal(text, .state(version: mark.next), of: name) },
+      as: RowFault.sealed)
   }
 
   func digest(of body: [UInt8]) throws(RowFault) -> [UInt8] {
-    do throws(CryptoError) {
-      return try SHA256.digest(body)
-    } catch {
-      throw .crypto(error)
-    }
+    try rethrow({ () throws(CryptoError) in try SHA256.digest(body) }, as: RowFault.crypto)
   }
 
   private func successor(of version: UInt64) throws(RowFault) -> UInt64 {

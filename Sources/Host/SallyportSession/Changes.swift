@@ -129,7 +129,6 @@ extension Session {
     var codes = codes
     do throws(StoreTrouble) {
       amendment = try authority.amend(change, of: user, pending, in: context)
-      if case .renew = change, amendment == .done { codes = try kept(codes, context) }
     } catch {
       SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
       throw .refused(.unknown)
@@ -141,17 +140,28 @@ extension Session {
     }
     SessionLog.write(
       .notice, .changed(user.bytes, action: action, names, by: client.process))
+    if case .renew = change { codes = try kept(codes, context) }
     let before = pending?.shape.authenticators.map(\.name) ?? []
     return .done(of: user, backupCodes: codes, names: change.names(after: before))
   }
 
-  /// Those of the new codes that are stored, of which none was used yet.
-  private func kept(_ codes: [Secret], _ context: LoginContext) throws(StoreTrouble) -> [Secret] {
-    guard let count = try authority.enrolled(client.account, in: context)?.backupCodesLeft else {
-      throw .service(path: ServiceAuthority.rootSocket, .trouble(mayBeTheCallers: true))
+  /// Those of the new codes that are stored, of which none was used yet. All of them where that
+  /// cannot be asked: the former ones are void by now, and the new ones must reach their owner.
+  private func kept(_ codes: [Secret], _ context: LoginContext) throws(Ending) -> [Secret] {
+    do throws(StoreTrouble) {
+      if let count = try authority.enrolled(client.account, in: context)?.backupCodesLeft {
+        return Array(codes.prefix(count))
+      }
+    } catch {
+      SessionLog.write(
+        .error, .trouble(error, user: client.account.name.bytes, from: nil, .local(own: true)))
     }
-    return Array(codes.prefix(count))
+    try send(.text(Array(Self.firstOnes.utf8)))
+    return codes
   }
+
+  private static let firstOnes =
+    "the codes are changed, but how many could not be asked: keep the first ones, as many as you had"
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when
   /// root takes a stolen one away.

@@ -16,8 +16,14 @@ private final class Answering: CodeAuthority {
   let isForRoot = true
   private let store: Store
   private let records: RecordAuthority<Store>
+  private let endsWithChange: Bool
+  private var hasEnded = false
 
-  init(_ store: Store) { (self.store, records) = (store, RecordAuthority(store: store)) }
+  /// `endsWithChange`: once a change is made, it cannot be asked any more.
+  init(_ store: Store, endsWithChange: Bool) {
+    (self.store, records) = (store, RecordAuthority(store: store))
+    self.endsWithChange = endsWithChange
+  }
 
   func amend(
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
@@ -29,7 +35,9 @@ private final class Answering: CodeAuthority {
     question.account = Account(name: user, uid: 3001)
     question.deadline = .max
     switch try question.answer(from: store, in: context, enrolling: 3001) {
-    case .done: return .done
+    case .done:
+      hasEnded = endsWithChange
+      return .done
     case .flaw(let flaw): return .flawed(flaw)
     case _: return .changed
     }
@@ -52,7 +60,8 @@ private final class Answering: CodeAuthority {
   }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
   {
-    try records.enrolled(account, in: context)
+    if hasEnded { throw .service(path: "/run/service", .absent) }
+    return try records.enrolled(account, in: context)
   }
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
     -> EnrollmentLevel
@@ -80,7 +89,7 @@ private final class Visitor {
   private let session: Session
   private let policyFile: String
 
-  init(on way: VerbWay) throws {
+  init(on way: VerbWay, endsWithChange: Bool = false) throws {
     let directory = try TemporaryDirectory()
     self.directory = directory
     let files = Store(root: directory.path + "/store", owner: .effectiveUser)
@@ -100,7 +109,7 @@ private final class Visitor {
     connection = SessionConnection(ends[0], seconds: 60)
     let environment = SessionEnvironment(
       store: files, policyFile: Array(policyFile.utf8),
-      authority: { Answering(store) }, takeTurn: { _ in true }, accepts: { _ in true })
+      authority: { Answering(store, endsWithChange: endsWithChange) }, takeTurn: { _ in true }, accepts: { _ in true })
     session = Session(
       Client(process: getpid(), user: 3001, account: account),
       SessionConnection(ends[1], seconds: 60), environment)
@@ -191,6 +200,31 @@ extension Session: @unchecked Sendable {}
     if case .done(let count) = end, facts.expected["set"] == "new" {
       #expect("\(count)" == facts.expected["codes"], "\(one)")
     }
+  }
+
+  /// The former ones are void by then.
+  @Test(arguments: [VerbWay.session, .fleetSession])
+  func `new backup codes reach their owner where nothing can be asked after the change`(
+    way: VerbWay
+  ) throws {
+    let one = try #require(
+      VerbCase.all(on: way).first { one in
+        one.verb == ["renew"] && one.outcome(on: way) == "done"
+      })
+    let visitor = try Visitor(on: way, endsWithChange: true)
+    let (account, now) = (visitor.account, try Clock.now())
+    let (enrollment, state) = try #require(
+      try one.stored(for: account.name, uid: account.uid, at: now))
+    try visitor.store.create(enrollment, state)
+    let end = try visitor.ask(
+      .renew,
+      typing: one.typed(on: way).map { word in
+        { secret in try one.answer(word, at: now, new: secret) }
+      })
+    guard case .done(let count) = end else { return #expect(Bool(false), "\(end)") }
+    let stored = try #require(try visitor.store.load(account)?.enrollment.backupCodes)
+    #expect(stored.id != enrollment.backupCodes?.id)
+    #expect(count >= stored.count)
   }
 
   private func change(_ one: VerbCase) throws -> ChangeRequest {

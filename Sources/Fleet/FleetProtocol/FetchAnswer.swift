@@ -1,5 +1,4 @@
-import OneTimePassword
-import SallyportCore
+package import SallyportCore
 
 /// The answer to a `MoveRequest.fetch`.
 ///
@@ -52,7 +51,7 @@ extension MoveRequest.Moving {
   /// The state, and the enrollment, each after its length.
   static func pass(_ moving: Self?, _ fields: inout Fields) -> Self? {
     let state = fields.text(moving?.stateBytes)
-    let text = fields.text(moving?.enrollment.written().map { $0.bytes(in: 0..<$0.count) })
-    return moving ?? Secret(text).flatMap { Self($0, state, of: nil) }
+    let text = fields.secret(moving?.enrollment.written())
+    return moving ?? text.flatMap { Self($0, state, of: nil) }
   }
 }

@@ -26,32 +26,17 @@ package struct JoinRequest: Sendable {
   package init(_ purpose: Purpose, _ secret: Secret, names: [UserName] = []) {
     (self.purpose, self.secret, self.names) = (purpose, secret, names)
   }
+}
 
-  /// nil where a value has no place in it, or out of memory.
-  package func encoded() -> Secret? {
-    guard secret.count == JoinToken.secretLength else { return nil }
-    var fields = Fields(writing: 2 + 256 * names.count)
-    _ = fields.names(names)
-    guard fields.isWhole else { return nil }
-    var frame = SecretText(capacity: 2 + secret.count + fields.bytes.count)
-    frame.put(Wire.written)
-    frame.put(Wire.robust(Int(purpose.rawValue)))
-    frame.add(secret)
-    for byte in fields.bytes { frame.put(byte) }
-    return frame.finish()
-  }
+extension JoinRequest: SecretFrame {
+  package static let longest = 65_536
 
-  /// Total: any bytes give a request that `encoded` gives, or nil.
-  package static func decode(_ frame: Secret) -> JoinRequest? {
-    let head = 2 + JoinToken.secretLength
-    guard frame.count > head, Wire.versions.contains(frame[0]),
-      let secret = frame.slice(2..<head)
-    else { return nil }
-    var front = Fields(reading: [frame[1]])
-    guard let purpose = Purpose(rawValue: UInt8(front.kind(nil, of: 2))) else { return nil }
-    var fields = Fields(reading: frame.bytes(in: head..<frame.count))
-    let names = fields.names(nil)
-    return fields.isWhole ? JoinRequest(purpose, secret, names: names) : nil
+  package static func pass(_ request: Self?, _ fields: inout Fields) -> Self? {
+    let kind = fields.kind(request.map { Int($0.purpose.rawValue) }, of: 2)
+    let secret = fields.secret(request?.secret, JoinToken.secretLength)
+    let names = fields.names(request?.names)
+    guard let purpose = Purpose(rawValue: UInt8(kind)), let secret else { return nil }
+    return JoinRequest(purpose, secret, names: names)
   }
 }
 

@@ -47,18 +47,11 @@ package struct JoinToken: Sendable {
 
   /// The text, without a line end.
   package func written() throws(CryptoError) -> Secret {
-    var bytes = SecretText(capacity: JoinToken.longest)
-    bytes.put(JoinToken.form)
-    for byte in pin { bytes.put(byte) }
-    bytes.add(secret)
-    bytes.put(UInt8(truncatingIfNeeded: verifiers.count))
-    for address in verifiers {
-      bytes.put(UInt8(truncatingIfNeeded: address.count))
-      for byte in address { bytes.put(byte) }
-    }
-    guard let whole = bytes.finish() else { throw .outOfMemory }
-    for byte in try JoinToken.check(whole, 0..<whole.count) { bytes.put(byte) }
-    guard let whole = bytes.finish() else { throw .outOfMemory }
+    var fields = Fields(writing: JoinToken.longest)
+    _ = JoinToken.pass(self, &fields)
+    guard let bytes = fields.written else { throw .outOfMemory }
+    _ = fields.bytes(try JoinToken.check(bytes), JoinToken.checkLength)
+    guard let whole = fields.written else { throw .outOfMemory }
     var text = SecretText(capacity: JoinToken.longest)
     text.add(JoinToken.prefix)
     text.add(base64: whole)
@@ -79,36 +72,34 @@ package struct JoinToken: Sendable {
       throw .notAToken
     }
     let end = whole.count - checkLength
-    guard end > headLength else { throw .notWhole }
+    guard end > headLength, let bytes = whole.slice(0..<end) else { throw .notWhole }
     if whole[0] != form { throw .otherForm }
     let expected: [UInt8]
     do throws(CryptoError) {
-      expected = try check(whole, 0..<end)
+      expected = try check(bytes)
     } catch {
       throw .crypto(error)
     }
-    guard expected == whole.bytes(in: end..<whole.count) else { throw .notWhole }
-    guard let secret = whole.slice(1 + pinLength..<headLength - 1),
-      let verifiers = addresses(whole.bytes(in: headLength - 1..<end)),
-      let token = JoinToken(
-        pin: whole.bytes(in: 1..<1 + pinLength), secret: secret, verifiers: verifiers)
+    var fields = Fields(reading: bytes)
+    guard expected == whole.bytes(in: end..<whole.count), let token = pass(nil, &fields),
+      fields.isWhole
     else { throw .notWhole }
     return token
   }
 
-  private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (9...13).contains(byte) }
-
-  private static func addresses(_ bytes: [UInt8]) -> [[UInt8]]? {
-    var fields = ByteReader(bytes, 0..<bytes.count)
-    var found: [[UInt8]] = []
-    for _ in 0..<fields.count(atMost: mostVerifiers) { found.append(fields.counted()) }
-    return fields.isWhole && fields.isAtEnd ? found : nil
+  private static func pass(_ token: Self?, _ fields: inout Fields) -> Self? {
+    fields.constant(form)
+    let pin = fields.bytes(token?.pin, pinLength)
+    let secret = fields.secret(token?.secret, secretLength)
+    let verifiers = fields.list(token?.verifiers, 1...mostVerifiers) { $0.address($1) }
+    return secret.flatMap { JoinToken(pin: pin, secret: $0, verifiers: verifiers) }
   }
 
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (9...13).contains(byte) }
+
   /// The secret has 128 bits: its digest does not reveal it.
-  private static func check(_ bytes: Secret, _ range: Range<Int>) throws(CryptoError) -> [UInt8] {
-    guard let part = bytes.slice(range) else { throw .outOfMemory }
-    return [UInt8](try SHA256.digest(part).prefix(checkLength))
+  private static func check(_ bytes: Secret) throws(CryptoError) -> [UInt8] {
+    [UInt8](try SHA256.digest(bytes).prefix(checkLength))
   }
 }
 

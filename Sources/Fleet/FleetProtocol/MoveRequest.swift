@@ -1,4 +1,4 @@
-package import OneTimePassword
+import OneTimePassword
 package import SallyportCore
 
 /// What a host that may enroll people of its fleet asks to move an enrollment there, or back
@@ -86,43 +86,20 @@ package enum MoveAnswer: Equatable, Sendable {
   case trouble
 }
 
-extension MoveRequest {
-  private static let headSize = 6
+extension MoveRequest: SecretFrame {
+  package static let longest = 6 + 8192 + 0xffff
 
-  /// nil where a value has no place in it, or out of memory.
-  package func encoded() -> Secret? {
-    var fields = Fields(writing: 8192)
-    _ = MoveRequest.pass(kind, self, before: Secret(count: 0), &fields)
-    guard fields.isWhole, let text = moving.map({ $0.enrollment.written() }) ?? Secret(count: 0),
-      text.count <= 0xffff
-    else { return nil }
-    var head = Fields(writing: MoveRequest.headSize)
-    _ = head.byte(Wire.written)
-    _ = head.kind(kind, of: 5)
-    _ = head.number(UInt64(fields.bytes.count), bytes: 2)
-    _ = head.number(UInt64(text.count), bytes: 2)
-    var frame = SecretText(capacity: head.bytes.count + fields.bytes.count + text.count)
-    for byte in head.bytes + fields.bytes { frame.put(byte) }
-    frame.add(text)
-    return frame.finish()
-  }
-
-  /// Total: any bytes give a request that `encoded` gives, or nil.
-  package static func decode(_ frame: Secret) -> MoveRequest? {
-    guard frame.count >= headSize, Wire.versions.contains(frame[0]) else { return nil }
-    var head = Fields(reading: frame.bytes(in: 1..<headSize))
-    let kind = head.kind(nil, of: 5)
-    let (count, length) = (Int(head.number(nil, bytes: 2)), Int(head.number(nil, bytes: 2)))
-    guard head.isWhole, frame.count == headSize + count + length,
-      let text = frame.slice(headSize + count..<frame.count)
-    else { return nil }
-    var fields = Fields(reading: frame.bytes(in: headSize..<headSize + count))
-    guard let request = pass(kind, nil, before: text, &fields), fields.isWhole,
-      // Other encodings are not valid requests.
-      let again = request.encoded()
-    else { return nil }
-    again.set(0, to: frame[0])
-    return constantTimeEquals(again, frame) ? request : nil
+  package static func pass(_ request: Self?, _ fields: inout Fields) -> Self? {
+    let kind = fields.kind(request?.kind, of: 5)
+    let text = request?.moving?.enrollment.written()
+    let length = text?.count ?? 0
+    // The lengths stand in front of what is written. One that was read counts only where it is
+    // written again.
+    var behind = Fields(writing: longest)
+    if let request { _ = pass(kind, request, text, length, &behind) }
+    _ = fields.length(request.map { _ in (behind.written?.count ?? 0) - length }, bytes: 2)
+    return pass(
+      kind, request, text, fields.length(request.map { _ in length }, bytes: 2), &fields)
   }
 
   private var kind: Int {
@@ -142,18 +119,23 @@ extension MoveRequest {
     }
   }
 
-  /// The fields of a request of this kind; `text`: the enrollment to read behind them.
+  /// What stands behind the lengths; `text`: the enrollment, of this length.
   private static func pass(
-    _ kind: Int, _ request: Self?, before text: Secret?, _ fields: inout Fields
+    _ kind: Int, _ request: Self?, _ text: Secret?, _ length: Int, _ fields: inout Fields
   ) -> Self? {
     guard let name = fields.name(request?.name) else { return nil }
+    func moving() -> Moving? {
+      let state = fields.text(request?.moving?.stateBytes)
+      let text = fields.secret(text, length)
+      return request?.moving ?? text.flatMap { Moving($0, state, of: name) }
+    }
     switch kind {
     case 1: return .look(name)
     case 2:
       let own: UInt64? = if case .put(_, let version)? = request { version } else { nil }
       let version = fields.number(own)
-      return moving(request, of: name, before: text, &fields).map { .put($0, version: version) }
-    case 3: return moving(request, of: name, before: text, &fields).map { .merge($0) }
+      return moving().map { .put($0, version: version) }
+    case 3: return moving().map { .merge($0) }
     case 4:
       let own: Bool? = if case .fetch(_, let isForced)? = request { isForced } else { nil }
       return .fetch(name, isForced: fields.flag(own))
@@ -166,14 +148,6 @@ extension MoveRequest {
         ))
     case _: return nil
     }
-  }
-
-  /// The state; the enrollment is `text`.
-  private static func moving(
-    _ request: Self?, of name: UserName, before text: Secret?, _ fields: inout Fields
-  ) -> Moving? {
-    let state = fields.text(request?.moving?.stateBytes)
-    return request?.moving ?? text.flatMap { Moving($0, state, of: name) }
   }
 }
 

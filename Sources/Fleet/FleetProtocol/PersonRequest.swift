@@ -60,7 +60,7 @@ package enum PersonAnswer: Sendable {
   case other(MoveAnswer)
 }
 
-extension PersonRequest: FrameQuestion {
+extension PersonRequest: SecretFrame {
   package static let longest = 1024
 
   private var kind: Int {
@@ -75,7 +75,7 @@ extension PersonRequest: FrameQuestion {
   }
 
   package static func pass(_ request: Self?, _ fields: inout Fields) -> Self? {
-    if fields.kind(request.map { _ in 6 }, of: 6) != 6 { return nil }
+    fields.constant(Wire.robust(6))
     let kind = fields.kind(request?.kind, of: 6)
     guard let name = fields.name(request?.name),
       let verb = pass(kind, request?.verb, &fields)
@@ -169,6 +169,17 @@ extension PersonFacts {
 }
 
 extension Fields {
+  /// As in the frame of a login.
+  fileprivate mutating func policy(_ policy: Policy?) -> Policy {
+    let size = 8 * PolicyKey.allCases.filter(\.isAsked).count + 1
+    var writer = ByteWriter(count: size)
+    if let policy { writer.put(policy) }
+    var reader = ByteReader(bytes(policy == nil ? nil : writer.bytes, size), 0..<size)
+    let policy = reader.policy()
+    if !reader.isWhole { fail() }
+    return policy
+  }
+
   /// Outside nil: to be read. 0: as the policy says; 1 and 2: required, without and with the time
   /// from which on; 3: exempt.
   fileprivate mutating func level(_ level: UserNote.Level??) -> UserNote.Level? {

@@ -73,7 +73,7 @@ package enum ReserveAnswer: Equatable, Sendable {
 
 // MARK: frames
 
-extension ReserveQuestion: FrameQuestion {
+extension ReserveQuestion: SecretFrame {
   package static let longest = SettingsScanner.longestText
 
   package static func pass(_ question: Self?, _ fields: inout Fields) -> Self? {

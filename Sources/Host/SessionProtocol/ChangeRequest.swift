@@ -36,73 +36,75 @@ extension ChangeRequest {
     case enroll, add, remove, rename, renew
   }
 
-  /// nil when out of memory.
-  var frame: Frame? {
+  var kind: Kind {
     switch self {
-    case .status: Frame(Kind.status.rawValue, [])
-    case .enroll(let name, let parameters, let count):
-      ChangeRequest.frame(.enroll, [name?.bytes ?? [], parameters.bytes, [count]])
-    case .add(let name, let parameters):
-      ChangeRequest.frame(.add, [name?.bytes ?? [], parameters.bytes])
-    case .remove(let name): ChangeRequest.frame(.remove, [name.bytes])
-    case .rename(let name, let new): ChangeRequest.frame(.rename, [name.bytes, new.bytes])
-    case .renew: Frame(Kind.renew.rawValue, [])
+    case .status: .status
+    case .enroll: .enroll
+    case .add: .add
+    case .remove: .remove
+    case .rename: .rename
+    case .renew: .renew
     }
   }
 
-  private static func frame(_ kind: Kind, _ fields: [[UInt8]]) -> Frame? {
-    let secrets = fields.compactMap { Secret($0) }
-    return secrets.count == fields.count ? Frame(kind.rawValue, secrets) : nil
-  }
-
-  /// nil for any other frame.
-  init?(_ frame: Frame) {
-    let fields = frame.fields.map(\.plain)
-    guard let kind = Kind(rawValue: frame.kind) else { return nil }
-    switch (kind, fields.count) {
-    case (.status, 0): self = .status
-    case (.renew, 0): self = .renew
-    case (.remove, 1):
-      guard let name = Label(fields[0]) else { return nil }
-      self = .remove(name)
-    case (.rename, 2):
-      guard let name = Label(fields[0]), let new = Label(fields[1]), new.isClear else {
-        return nil
+  /// How many fields a request of this kind has, and each after its length.
+  static func pass(_ kind: Kind, _ request: Self?, _ fields: inout Fields) -> Self? {
+    switch kind {
+    case .status, .renew:
+      fields.constant(0)
+      return kind == .status ? .status : .renew
+    case .enroll:
+      var own: (name: Label?, parameters: CodeParameters, codes: UInt8)?
+      if case .enroll(let name, let parameters, let codes)? = request {
+        own = (name, parameters, codes)
       }
-      self = .rename(name, to: new)
-    case (.enroll, 3), (.add, 2):
-      let name = Label(fields[0])
-      guard name?.isClear ?? fields[0].isEmpty, let parameters = CodeParameters(fields[1]) else {
-        return nil
-      }
-      guard kind == .enroll else {
-        self = .add(name: name, parameters)
-        return
-      }
-      guard fields[2].count == 1, fields[2][0] <= BackupCodeSet.maximumCodes else { return nil }
-      self = .enroll(name: name, parameters, backupCodes: fields[2][0])
-    case (.status, _), (.enroll, _), (.add, _), (.remove, _), (.rename, _), (.renew, _): return nil
+      fields.constant(3)
+      let name = fields.newName(own.map { $0.name })
+      let parameters = fields.parameters(own?.parameters)
+      let codes = fields.single(own?.codes)
+      if codes > BackupCodeSet.maximumCodes { fields.fail() }
+      return parameters.map { .enroll(name: name, $0, backupCodes: codes) }
+    case .add:
+      var own: (name: Label?, parameters: CodeParameters)?
+      if case .add(let name, let parameters)? = request { own = (name, parameters) }
+      fields.constant(2)
+      let name = fields.newName(own.map { $0.name })
+      return fields.parameters(own?.parameters).map { .add(name: name, $0) }
+    case .remove:
+      let own: Label? = if case .remove(let name)? = request { name } else { nil }
+      fields.constant(1)
+      return fields.longLabel(own).map { .remove($0) }
+    case .rename:
+      var own: (name: Label, new: Label)?
+      if case .rename(let name, let new)? = request { own = (name, new) }
+      fields.constant(2)
+      guard let name = fields.longLabel(own?.name), let new = fields.newName(own.map { $0.new })
+      else { return nil }
+      return .rename(name, to: new)
     }
   }
 }
 
-extension CodeParameters {
-  /// Period of a TOTP or 0 (2 bytes), hash, digits.
-  var bytes: [UInt8] {
-    var period: UInt32 = 0
-    if case .totp(let seconds) = type { period = seconds }
-    return [
-      UInt8(truncatingIfNeeded: period), UInt8(truncatingIfNeeded: period >> 8),
-      algorithm.rawValue, digits.rawValue,
-    ]
+extension Fields {
+  /// A name that nothing has yet; nil: a free one.
+  fileprivate mutating func newName(_ value: Label??) -> Label? {
+    let text = text(value.map { $0?.bytes ?? [] })
+    let name = Label(text)
+    if !(name?.isClear ?? text.isEmpty) { fail() }
+    return name
   }
 
-  init?(_ bytes: [UInt8]) {
-    guard bytes.count == 4, let algorithm = HashAlgorithm(rawValue: bytes[2]),
-      let digits = Digits(rawValue: bytes[3])
-    else { return nil }
-    let period = UInt32(bytes[0]) | UInt32(bytes[1]) << 8
-    self.init(
-      type: period == 0 ? .hotp : .totp(period: period), algorithm: algorithm, digits: digits)
+  /// Period of a TOTP or 0 (2 bytes), hash, digits.
+  fileprivate mutating func parameters(_ value: CodeParameters?) -> CodeParameters? {
+    constant(4)
+    constant(0)
+    let own: Int? = value.map { if case .totp(let seconds) = $0.type { Int(seconds) } else { 0 } }
+    let period = length(own, bytes: 2)
+    let algorithm = HashAlgorithm(rawValue: byte(value?.algorithm.rawValue))
+    let digits = Digits(rawValue: byte(value?.digits.rawValue))
+    guard let algorithm, let digits else { return nil }
+    return CodeParameters(
+      type: period == 0 ? .hotp : .totp(period: UInt32(period)), algorithm: algorithm,
+      digits: digits)
   }
 }

@@ -67,7 +67,9 @@ package final class SessionConnection: Sendable {
     let size = sys_packet_size(descriptor)
     if size == -Int64(EAGAIN) || size == -Int64(EINTR) { throw .nothingYet }
     guard size > 0 else { throw .silent }
-    guard size <= Frame.longest, let packet = Secret(count: Int(size)) else { throw .garbage }
+    guard size <= SessionFrame.longest, let packet = Secret(count: Int(size)) else {
+      throw .garbage
+    }
     // SAFETY: the buffer has `size` bytes and lives for the call.
     let done = unsafe packet.withMutableBytes { bytes -> Int64 in
       guard let base = bytes.baseAddress else { return 0 }

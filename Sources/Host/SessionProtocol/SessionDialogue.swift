@@ -1,27 +1,42 @@
 package import OneTimePassword
 package import SallyportCore
 
+// The wire between `sallyport`, run by somebody who is not root, and `sallyport-session`. A frame
+// is one packet of a SOCK_SEQPACKET socket: version, kind, number of fields (1 byte each), then
+// each field after its length (2 bytes, the lower first). Nothing may follow.
+
+/// What the frames of both sides have in common.
+enum SessionFrame {
+  /// The longest packet, either way.
+  static let longest = 16_384
+  static let mostFields = 80
+}
+
 /// What the user's command says to a session: first the change request, then an answer to each
 /// prompt.
 package enum FromUser: Sendable {
   case change(ChangeRequest)
   case answer(Secret)
+}
 
+extension FromUser: SecretFrame {
+  package static let longest = SessionFrame.longest
   private static let answerKind: UInt8 = 0x21
 
-  /// nil when out of memory, or where it is too long.
-  package func encoded() -> Secret? {
-    switch self {
-    case .change(let change): change.frame?.encoded()
-    case .answer(let typed): Frame(FromUser.answerKind, [typed]).encoded()
+  package static func pass(_ message: Self?, _ fields: inout Fields) -> Self? {
+    let (kind, change, typed): (UInt8?, ChangeRequest?, Secret?) =
+      switch message {
+      case nil: (nil, nil, nil)
+      case .change(let change)?: (change.kind.rawValue, change, nil)
+      case .answer(let typed)?: (answerKind, nil, typed)
+      }
+    let read = fields.byte(kind)
+    guard read == answerKind else {
+      return ChangeRequest.Kind(rawValue: read)
+        .flatMap { ChangeRequest.pass($0, change, &fields) }.map { .change($0) }
     }
-  }
-
-  /// Total: nil for anything else.
-  package static func decode(_ packet: Secret) -> FromUser? {
-    guard let frame = Frame.decode(packet) else { return nil }
-    guard frame.kind == answerKind else { return ChangeRequest(frame).map { .change($0) } }
-    return frame.fields.count == 1 ? .answer(frame.fields[0]) : nil
+    fields.constant(1)
+    return fields.secret(typed).map { .answer($0) }
   }
 }
 
@@ -42,77 +57,82 @@ package enum FromSession: Sendable {
   case status(enrollment: Secret, state: Secret)
   /// Nothing was changed. With the subject of the refusal, if it has one.
   case refused(ChangeRefusal, [UInt8])
+}
 
-  fileprivate enum Kind: UInt8 {
-    case prompt = 0x31
-    case text, secret, done, status, refused
+extension FromSession: SecretFrame {
+  package static let longest = SessionFrame.longest
+
+  package static func pass(_ message: Self?, _ fields: inout Fields) -> Self? {
+    switch fields.byte(message?.kind) {
+    case 0x31:
+      var own: (text: [UInt8], echo: UInt8)?
+      if case .prompt(let text, let echo)? = message { own = (text, echo ? 1 : 0) }
+      fields.constant(2)
+      let (text, echo) = (fields.text(own?.text), fields.single(own?.echo))
+      return echo > 1 ? nil : .prompt(text, echo: echo == 1)
+    case 0x32:
+      let own: [UInt8]? = if case .text(let text)? = message { text } else { nil }
+      fields.constant(1)
+      return .text(fields.text(own))
+    case 0x33:
+      var own: (user: UserName, name: Label, secret: Secret)?
+      if case .secret(let user, let name, let secret)? = message { own = (user, name, secret) }
+      fields.constant(3)
+      guard let user = fields.longName(own?.user), let name = fields.longLabel(own?.name),
+        let secret = fields.secret(own?.secret)
+      else { return nil }
+      return .secret(of: user, name: name, secret)
+    case 0x34: return done(message, &fields)
+    case 0x35:
+      var own: (enrollment: Secret, state: Secret)?
+      if case .status(let enrollment, let state)? = message { own = (enrollment, state) }
+      fields.constant(2)
+      guard let enrollment = fields.secret(own?.enrollment), let state = fields.secret(own?.state)
+      else { return nil }
+      return .status(enrollment: enrollment, state: state)
+    case 0x36:
+      var own: (refusal: ChangeRefusal, about: [UInt8])?
+      if case .refused(let refusal, let about)? = message { own = (refusal, about) }
+      fields.constant(2)
+      let (number, about) = (fields.single(own?.refusal.rawValue), fields.text(own?.about))
+      return ChangeRefusal(rawValue: number).map { .refused($0, about) }
+    case _: return nil
+    }
   }
 
-  /// nil when out of memory, or where it is too long.
-  package func encoded() -> Secret? {
+  private var kind: UInt8 {
     switch self {
-    case .prompt(let text, let echo): FromSession.encoded(.prompt, [text, [echo ? 1 : 0]])
-    case .text(let text): FromSession.encoded(.text, [text])
-    case .secret(let user, let name, let secret):
-      FromSession.encoded(.secret, [user.bytes, name.bytes], [secret])
-    case .done(let user, let codes, let names):
-      FromSession.encoded(
-        .done, [user.bytes, [UInt8(truncatingIfNeeded: names.count)]] + names.map(\.bytes), codes)
-    case .status(let enrollment, let state): FromSession.encoded(.status, [], [enrollment, state])
-    case .refused(let refusal, let about):
-      FromSession.encoded(.refused, [[refusal.rawValue], about])
+    case .prompt: 0x31
+    case .text: 0x32
+    case .secret: 0x33
+    case .done: 0x34
+    case .status: 0x35
+    case .refused: 0x36
     }
   }
 
-  private static func encoded(_ kind: Kind, _ plain: [[UInt8]], _ secrets: [Secret] = [])
-    -> Secret?
-  {
-    let fields = plain.compactMap { Secret($0) }
-    return fields.count == plain.count ? Frame(kind.rawValue, fields + secrets).encoded() : nil
-  }
-
-  /// Total: nil for anything else.
-  package static func decode(_ packet: Secret) -> FromSession? {
-    guard let frame = Frame.decode(packet), let kind = Kind(rawValue: frame.kind) else {
-      return nil
-    }
-    let fields = frame.fields
-    if kind == .done { return done(fields) }
-    guard fields.count == kind.fields else { return nil }
-    switch kind {
-    case .prompt:
-      return fields[1].number.flatMap { $0 > 1 ? nil : .prompt(fields[0].plain, echo: $0 == 1) }
-    case .text: return .text(fields[0].plain)
-    case .secret:
-      guard let user = UserName(fields[0].plain), let name = Label(fields[1].plain) else {
-        return nil
-      }
-      return .secret(of: user, name: name, fields[2])
-    case .done: return nil
-    case .status: return .status(enrollment: fields[0], state: fields[1])
-    case .refused:
-      return fields[0].number.flatMap(ChangeRefusal.init).map { .refused($0, fields[1].plain) }
-    }
-  }
-
-  private static func done(_ fields: [Secret]) -> FromSession? {
-    guard fields.count >= 2, let user = UserName(fields[0].plain),
-      let count = fields[1].number.map({ Int($0) }), fields.count >= 2 + count
-    else { return nil }
-    let names = fields[2..<2 + count].compactMap { Label($0.plain) }
-    guard names.count == count else { return nil }
-    return .done(of: user, backupCodes: Array(fields[(2 + count)...]), names: names)
+  /// User, how many names, these, and the codes.
+  private static func done(_ message: Self?, _ fields: inout Fields) -> Self? {
+    var own: (user: UserName, codes: [Secret], names: [Label])?
+    if case .done(let user, let codes, let names)? = message { own = (user, codes, names) }
+    let count = fields.length(own.map { 2 + $0.names.count + $0.codes.count }, bytes: 1)
+    let user = fields.longName(own?.user)
+    let names = Int(fields.single(own.map { UInt8(truncatingIfNeeded: $0.names.count) }))
+    guard let user, count <= SessionFrame.mostFields, 2 + names <= count else { return nil }
+    let labels = fields.several(own?.names, names) { $0.longLabel($1) }
+    let codes = fields.several(own?.codes, count - 2 - names) { $0.secret($1) }
+    return .done(of: user, backupCodes: codes, names: labels)
   }
 }
 
-extension FromSession.Kind {
-  /// How many fields it has; those of `done` are counted in it.
-  fileprivate var fields: Int {
-    switch self {
-    case .text: 1
-    case .prompt, .status, .refused: 2
-    case .secret: 3
-    case .done: 0
-    }
+extension Fields {
+  /// A number, as a field of one byte.
+  mutating func single(_ value: UInt8?) -> UInt8 {
+    constant(1)
+    constant(0)
+    return byte(value)
   }
+
+  mutating func longName(_ value: UserName?) -> UserName? { valid(UserName(text(value?.bytes))) }
+  mutating func longLabel(_ value: Label?) -> Label? { valid(Label(text(value?.bytes))) }
 }

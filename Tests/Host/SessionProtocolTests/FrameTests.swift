@@ -86,13 +86,18 @@ import Testing
     for packet in try fromSession() { #expect(try FromUser.decode(secret(packet)) == nil) }
   }
 
+  private func isNone(_ packet: [UInt8]) throws -> Bool {
+    let packet = try secret(packet)
+    return FromUser.decode(packet) == nil && FromSession.decode(packet) == nil
+  }
+
   @Test func `cut short or with more behind are none`() throws {
     for packet in try fromUser() + fromSession() {
       for count in Set([0, 1, 2, packet.count / 2, packet.count - 1]) where count < packet.count {
-        #expect(try Frame.decode(secret(Array(packet[..<count]))) == nil)
+        #expect(try isNone(Array(packet[..<count])))
       }
-      #expect(try Frame.decode(secret(packet + [0])) == nil)
-      #expect(try Frame.decode(secret([2] + packet[1...])) == nil)
+      #expect(try isNone(packet + [0]))
+      #expect(try isNone([2] + packet[1...]))
     }
   }
 
@@ -121,9 +126,29 @@ import Testing
 
   // decisive
   @Test func `are never longer than the longest`() throws {
-    let whole = try secret([UInt8](repeating: 1, count: Frame.longest - 5))
+    let whole = try secret([UInt8](repeating: 1, count: SessionFrame.longest - 5))
     #expect(FromUser.answer(whole).encoded() != nil)
-    let long = try secret([UInt8](repeating: 1, count: Frame.longest - 4))
+    let long = try secret([UInt8](repeating: 1, count: SessionFrame.longest - 4))
     #expect(FromUser.answer(long).encoded() == nil)
+  }
+
+  @Test func `have at most 80 fields`() throws {
+    let user = try #require(UserName(Array("alice".utf8)))
+    let one = try secret([1])
+    for (codes, isFrame) in [(77, true), (78, false)] {
+      let done = FromSession.done(
+        of: user, backupCodes: [Secret](repeating: one, count: codes), names: [Label("a")])
+      #expect((done.encoded() != nil) == isFrame)
+    }
+  }
+
+  @Test func `give nothing a name with a character that nobody sees`() throws {
+    let name = try #require(Label([0xe2, 0xa0, 0x80]))
+    #expect(FromUser.change(.rename(Label("a"), to: name)).encoded() == nil)
+    for kind in [[0x15, 2, 1, 0, 97], [0x13, 2]] as [[UInt8]] {
+      let more: [UInt8] = kind[0] == 0x13 ? [4, 0, 30, 0, 1, 6] : []
+      #expect(try FromUser.decode(secret([1] + kind + [1, 0, 98] + more)) != nil)
+      #expect(try FromUser.decode(secret([1] + kind + [3, 0] + name.bytes + more)) == nil)
+    }
   }
 }

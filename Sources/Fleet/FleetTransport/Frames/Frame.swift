@@ -1,5 +1,6 @@
 import CSystem
 import OneTimePassword
+import SallyportCore
 
 /// A frame: the length of kind and body (4 bytes, little-endian, 1 to 65,600), a nonce (8 bytes,
 /// the answer repeats it), the kind (1 byte), and the body.
@@ -15,31 +16,13 @@ enum Frame {
 
   /// nil where the body is too long, or memory is short.
   static func make(_ nonce: UInt64, _ kind: UInt8, _ body: Secret) -> Secret? {
-    guard let frame = start(nonce, kind, body.count) else { return nil }
-    // SAFETY: both buffers live for the call, and the frame is so much longer.
-    unsafe body.withBytes { from in
-      unsafe frame.withMutableBytes { to in
-        unsafe UnsafeMutableRawBufferPointer(rebasing: to[(headLength + 1)...])
-          .copyMemory(from: from)
-      }
-    }
-    return frame
-  }
-
-  static func make(_ nonce: UInt64, _ answer: VerifierAnswer) -> Secret? {
-    guard let frame = start(nonce, answer.kind, answer.body.count) else { return nil }
-    for (index, byte) in answer.body.enumerated() { frame.set(headLength + 1 + index, to: byte) }
-    return frame
-  }
-
-  private static func start(_ nonce: UInt64, _ kind: UInt8, _ count: Int) -> Secret? {
-    guard count < longest, let frame = Secret(count: headLength + 1 + count) else { return nil }
-    for byte in 0..<4 { frame.set(byte, to: UInt8(truncatingIfNeeded: (count + 1) >> (8 * byte))) }
-    for byte in 0..<8 {
-      frame.set(4 + byte, to: UInt8(truncatingIfNeeded: nonce >> UInt64(8 * byte)))
-    }
-    frame.set(headLength, to: kind)
-    return frame
+    guard body.count < longest else { return nil }
+    var fields = Fields(writing: headLength + 1 + body.count)
+    _ = fields.length(body.count + 1, bytes: 4)
+    _ = fields.number(nonce)
+    _ = fields.byte(kind)
+    _ = fields.rest(body)
+    return fields.written
   }
 
   /// One that nobody can guess, and never 0. nil where the kernel has none.

@@ -6,39 +6,41 @@ package import SallyportCore
 /// is the user's own (1 or 0), the uid of the account on the host, and the real uid of who called
 /// (4 bytes each, little-endian; 0xffffffff where there is none). Which host it is, its key says.
 extension LoginQuestion {
-  private static let form = 2
-  private static let headLength = 10
+  private static let form: UInt8 = 2
 
   /// nil where the question does not fit, or memory is short.
   package func hostFrame() -> Secret? {
     guard let frame = encoded() else { return nil }
-    var head = ByteWriter(count: Self.headLength)
-    head.put(count: Self.form)
-    head.put(isThere: isOwn)
-    for uid in [account?.uid, caller] { head.put(UInt64(uid ?? UInt32.max), bytes: 4) }
-    var body = SecretText(capacity: Self.headLength + frame.count)
-    for byte in head.bytes { body.put(byte) }
-    body.add(frame)
-    return body.finish()
+    var fields = Fields(writing: 10 + frame.count)
+    _ = Self.pass(self, as: frame, &fields)
+    return fields.written
   }
 
   /// Any bytes give a question, or nil.
   package static func decode(hostFrame body: Secret) -> LoginQuestion? {
-    var head = ByteReader(body.bytes(in: 0..<headLength), 0..<headLength)
-    guard head.number(bytes: 1) == form else { return nil }
-    let (isOwn, uid, caller) = (head.isThere(), head.uid(), head.uid())
-    guard head.isWhole, body.count > headLength,
-      let frame = body.slice(headLength..<body.count), var question = decode(frame)
+    var fields = Fields(reading: body)
+    return pass(nil, as: nil, &fields)
+  }
+
+  /// `frame`: the program's.
+  private static func pass(_ question: Self?, as frame: Secret?, _ fields: inout Fields) -> Self? {
+    fields.constant(form)
+    let isOwn = fields.bit(question?.isOwn)
+    let uid = fields.uid(question.map { $0.account?.uid })
+    let caller = fields.uid(question.map { $0.caller })
+    guard let frame = fields.rest(frame), fields.isWhole,
+      var read = question ?? decode(frame)
     else { return nil }
-    question.account = UserName(question.name).map { Account(name: $0, uid: uid) }
-    (question.isOwn, question.caller) = (isOwn, caller)
-    return question
+    read.account = UserName(read.name).map { Account(name: $0, uid: uid) }
+    (read.isOwn, read.caller) = (isOwn, caller)
+    return read
   }
 }
 
-extension ByteReader {
-  fileprivate mutating func uid() -> UInt32? {
-    let uid = UInt32(truncatingIfNeeded: number(bytes: 4))
+extension Fields {
+  /// Outside nil: to be read.
+  fileprivate mutating func uid(_ value: UInt32??) -> UInt32? {
+    let uid = number(value.map { $0 ?? UInt32.max })
     return uid == UInt32.max ? nil : uid
   }
 }

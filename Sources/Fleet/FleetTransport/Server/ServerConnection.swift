@@ -41,7 +41,9 @@ final class ServerConnection: @unchecked Sendable {
 
   /// false where the peer is gone, or does not take it by `deadline`.
   func send(_ nonce: UInt64, _ answer: VerifierAnswer, until deadline: UInt64) -> Bool {
-    guard let frame = Frame.make(nonce, answer) else { return false }
+    guard let body = Secret(answer.body), let frame = Frame.make(nonce, answer.kind, body) else {
+      return false
+    }
     var sent = 0
     while sent < frame.count {
       switch connection.write(frame, from: sent) {

@@ -112,7 +112,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
   /// Whether a request to the service has the value: all scalar ones but that of the front end.
-  var isAsked: Bool { isScalar && self != .tries }
+  package var isAsked: Bool { isScalar && self != .tries }
 
   /// Whether the key is a condition of a rule, not a setting.
   package var isMatch: Bool { rawValue > PolicyKey.sshdServices.rawValue }

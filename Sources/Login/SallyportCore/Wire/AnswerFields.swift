@@ -6,7 +6,7 @@ extension ServiceAnswer {
   /// The frame; nil where a value has no place in one.
   package func encoded() -> [UInt8]? {
     var frame = ByteWriter(count: Wire.mostBytesOfFields)
-    frame.putVersion()
+    frame.put(count: Int(Wire.written))
     frame.put(self)
     return frame.isWhole ? [UInt8](frame.bytes.prefix(frame.position)) : nil
   }

@@ -26,18 +26,16 @@ package enum Wire {
 }
 
 extension ByteWriter {
-  package mutating func putVersion() { put(count: Int(Wire.written)) }
-
   /// 1 to 7, as `Wire.robust` has it.
-  package mutating func put(robust number: Int) { put(count: Int(Wire.robust(number))) }
+  mutating func put(robust number: Int) { put(count: Int(Wire.robust(number))) }
 
-  package mutating func put(count: Int, atMost most: Int) {
+  mutating func put(count: Int, atMost most: Int) {
     if !(0...most).contains(count) { fail() }
     put(count: count)
   }
 
   /// Up to 255 bytes, after their count.
-  package mutating func put(counted bytes: [UInt8]) {
+  mutating func put(counted bytes: [UInt8]) {
     put(count: bytes.count, atMost: 255)
     put(bytes)
   }
@@ -51,12 +49,12 @@ extension ByteWriter {
 
 extension ByteReader {
   /// False where the other side speaks a version that this one does not.
-  package mutating func takesVersion() -> Bool {
+  mutating func takesVersion() -> Bool {
     Wire.versions.contains(UInt8(truncatingIfNeeded: number(bytes: 1)))
   }
 
   /// A number from 1 to 7; 0 where there is none.
-  @inline(never) package mutating func robust(atMost most: Int) -> Int {
+  @inline(never) mutating func robust(atMost most: Int) -> Int {
     let byte = UInt8(truncatingIfNeeded: number(bytes: 1))
     for number in 1...most where Wire.robust(number) == byte { return number }
     fail()
@@ -64,7 +62,7 @@ extension ByteReader {
   }
 
   /// Up to 255 bytes, after their count.
-  package mutating func counted() -> [UInt8] { take(count(atMost: 255)) }
+  mutating func counted() -> [UInt8] { take(count(atMost: 255)) }
 
   /// No more than the greatest budget of a year: no bucket holds more.
   mutating func charge() -> Charge {

@@ -33,6 +33,26 @@ import Testing
     #expect(try scratch.loaded("alice").enrollment.id == new.id)
   }
 
+  @Test func `A change of an enrollment that was replaced meanwhile leaves the new one`() throws {
+    let scratch = try Scratch()
+    let former = try scratch.enroll("alice")
+    let new = try sample("alice")
+    var state = LoginState(initialFor: new)
+    state.other = Bucket(spent: GuessProbability(units: 5), since: UnixTime(1_772_530_000))
+    try scratch.store.replace(new, state)
+    let (store, alice) = (scratch.store, try account("alice"))
+    let digits = former.authenticators[0].parameters.digits
+    let codes = try #require(CodePair(.code(1, digits), .code(2, digits)))
+    #expect(try !store.unlock(alice, id: former.id))
+    #expect(try store.forget(alice, id: former.id) == nil)
+    #expect(
+      try store.resynchronize(
+        alice, id: former.id, by: codes, named: nil, under: Policy(), at: { UnixTime(1) }) == nil)
+    #expect(try !store.end(alice, id: former.id))
+    let record = try scratch.loaded("alice")
+    #expect(record.enrollment.id == new.id && record.state == state)
+  }
+
   @Test func `Replacing fixes what cannot be read`() throws {
     let breaks: [(Scratch) throws -> Void] = [
       { removeName($0.file("alice", "state")) },

@@ -96,10 +96,10 @@ extension MoveRequest: SecretFrame {
     // The lengths stand in front of what is written. One that was read counts only where it is
     // written again.
     var behind = Fields(writing: longest)
-    if let request { _ = pass(kind, request, text, length, &behind) }
+    if let request { _ = pass(kind, request, &behind, text: text, length: length) }
     _ = fields.length(request.map { _ in (behind.written?.count ?? 0) - length }, bytes: 2)
-    return pass(
-      kind, request, text, fields.length(request.map { _ in length }, bytes: 2), &fields)
+    let told = fields.length(request.map { _ in length }, bytes: 2)
+    return pass(kind, request, &fields, text: text, length: told)
   }
 
   private var kind: Int {
@@ -121,7 +121,7 @@ extension MoveRequest: SecretFrame {
 
   /// What stands behind the lengths; `text`: the enrollment, of this length.
   private static func pass(
-    _ kind: Int, _ request: Self?, _ text: Secret?, _ length: Int, _ fields: inout Fields
+    _ kind: Int, _ request: Self?, _ fields: inout Fields, text: Secret?, length: Int
   ) -> Self? {
     guard let name = fields.name(request?.name) else { return nil }
     func moving() -> Moving? {

@@ -161,7 +161,8 @@ extension Session {
   }
 
   private static let firstOnes =
-    "the codes are changed, but how many could not be asked: keep the first ones, as many as you had"
+    "the codes are changed, but how many count could not be asked: keep as many of the first as "
+    + "you had"
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when
   /// root takes a stolen one away.

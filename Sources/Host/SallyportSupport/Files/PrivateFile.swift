@@ -61,7 +61,11 @@ package enum PrivateFile {
     } catch {
       guard error.number == EEXIST else { throw .system("write", errno: error.number) }
       let found: Secret
-      do throws(Fault) { found = try read(path) } catch { throw error == .damaged ? .exists : error }
+      do throws(Fault) {
+        found = try read(path)
+      } catch {
+        throw error == .damaged ? .exists : error
+      }
       guard constantTimeEquals(found, bytes) else { throw .exists }
     }
   }

@@ -41,10 +41,10 @@ package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Conten
   }
 }
 
-/// A file that one at a time writes, and removes before it unlocks it: a process that waited for it
-/// may find that it is gone, and tries again. In a directory that others can read, they could hold a
-/// lock on that, but not on a file of its owner's alone. Throws EAGAIN if another has it and this
-/// one is not `waiting`.
+/// A file that one at a time writes, and removes before it unlocks it: a process that waited for
+/// it may find that it is gone, and tries again. In a directory that others can read, they could
+/// hold a lock on that, but not on a file of its owner's alone. Throws EAGAIN if another has it and
+/// this one is not `waiting`.
 package func locked(_ path: String, waiting: Bool = true) throws(SystemError) -> OpenFile {
   while true {
     let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)

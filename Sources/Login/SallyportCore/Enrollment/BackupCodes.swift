@@ -30,9 +30,9 @@ package struct BackupCodeSet: Equatable, Sendable {
   /// Backup codes and scratch codes, used or not.
   package var count: Int { digests.count + scratchDigests.count }
 
-  /// As it is stored in the place of `present`. Of a set of the largest number as many codes are kept
-  /// as there were, or the usual number: who sends one does not know it. One of fewer codes is kept as
-  /// it is.
+  /// As it is stored in the place of `present`. Of a set of the largest number as many codes are
+  /// kept as there were, or the usual number: who sends one does not know it. One of fewer codes is
+  /// kept as it is.
   package func replacing(_ present: BackupCodeSet?) -> BackupCodeSet {
     guard digests.count == BackupCodeSet.maximumCodes else { return self }
     let before = present?.digests.count ?? 0

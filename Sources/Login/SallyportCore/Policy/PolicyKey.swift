@@ -1,8 +1,9 @@
 import OneTimePassword
 
-/// A key of a policy file, such as `remember`. The scalar ones first, and of these the ones first of
-/// which the smaller value is the stricter one; otherwise in the order of the manual. A request to
-/// the service has the scalar values in this order (`isAsked`): another one is another version of it.
+/// A key of a policy file, such as `remember`. The scalar ones first, and of these the ones first
+/// of which the smaller value is the stricter one; otherwise in the order of the manual. A request
+/// to the service has the scalar values in this order (`isAsked`): another one is another version
+/// of it.
 package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember, selfService
   case verification, away, reserveFor, tries

@@ -140,14 +140,14 @@ extension Session {
     }
     SessionLog.write(
       .notice, .changed(user.bytes, action: action, names, by: client.process))
-    if case .renew = change { codes = try kept(codes, context) }
+    if case .renew = change { codes = kept(codes, context) }
     let before = pending?.shape.authenticators.map(\.name) ?? []
     return .done(of: user, backupCodes: codes, names: change.names(after: before))
   }
 
   /// Those of the new codes that are stored, of which none was used yet. All of them where that
   /// cannot be asked: the former ones are void by now, and the new ones must reach their owner.
-  private func kept(_ codes: [Secret], _ context: LoginContext) throws(Ending) -> [Secret] {
+  private func kept(_ codes: [Secret], _ context: LoginContext) -> [Secret] {
     do throws(StoreTrouble) {
       if let count = try authority.enrolled(client.account, in: context)?.backupCodesLeft {
         return Array(codes.prefix(count))
@@ -156,13 +156,14 @@ extension Session {
       SessionLog.write(
         .error, .trouble(error, user: client.account.name.bytes, from: nil, .local(own: true)))
     }
-    try send(.text(Array(Self.firstOnes.utf8)))
+    // Where this cannot be sent, the codes are sent all the same.
+    try? send(.text(Array(Self.firstOnes.utf8)))
     return codes
   }
 
   private static let firstOnes =
-    "the codes are changed, but how many count could not be asked: keep as many of the first as "
-    + "you had"
+    "the codes are changed, but how many count could not be asked: keep all, in this order; the "
+    + "first ones count, as many as your former set had when it was new"
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when
   /// root takes a stolen one away.

@@ -88,6 +88,8 @@ private final class Visitor {
   private let connection: SessionConnection
   private let session: Session
   private let policyFile: String
+  /// What the session told.
+  private(set) var told: [String] = []
 
   init(on way: VerbWay, endsWithChange: Bool = false) throws {
     let directory = try TemporaryDirectory()
@@ -118,7 +120,7 @@ private final class Visitor {
 
   /// How the session ended.
   enum End {
-    case done(backupCodes: Int)
+    case done(backupCodes: [Secret])
     case status(Enrollment)
     case refused(ChangeRefusal)
     case nothing
@@ -144,7 +146,7 @@ private final class Visitor {
         }
         try #require(connection.send(FromUser.answer(try typed(answer, secret)).encoded()))
       case .secret(_, _, let shown): secret = shown
-      case .text: break
+      case .text(let text): told.append(String(decoding: text, as: UTF8.self))
       case .done, .status, .refused: return try end(said)
       }
     }
@@ -156,7 +158,7 @@ private final class Visitor {
 
   private func end(_ last: FromSession) throws -> End {
     switch last {
-    case .done(_, let codes, _): return .done(backupCodes: codes.count)
+    case .done(_, let codes, _): return .done(backupCodes: codes)
     case .status(let enrollment, _): return .status(try Enrollment.read(enrollment))
     case .refused(let refusal, _): return .refused(refusal)
     case .prompt, .text, .secret: return .nothing
@@ -198,8 +200,8 @@ extension Session: @unchecked Sendable {}
     let facts = try one.facts(
       on: way, found, for: account.name, uid: account.uid, at: now)
     #expect(facts.found == facts.expected, "\(one)")
-    if case .done(let count) = end, facts.expected["set"] == "new" {
-      #expect("\(count)" == facts.expected["codes"], "\(one)")
+    if case .done(let codes) = end, facts.expected["set"] == "new" {
+      #expect("\(codes.count)" == facts.expected["codes"], "\(one)")
     }
   }
 
@@ -222,13 +224,18 @@ extension Session: @unchecked Sendable {}
       typing: one.typed(on: way).map { word in
         { secret in try one.answer(word, at: now, new: secret) }
       })
-    guard case .done(let count) = end else {
+    guard case .done(let codes) = end else {
       Issue.record("\(end)")
       return
     }
     let stored = try #require(try visitor.store.load(account)?.enrollment.backupCodes)
     #expect(stored.id != enrollment.backupCodes?.id)
-    #expect(count == BackupCodeSet.maximumCodes && count >= stored.count)
+    #expect(codes.count == BackupCodeSet.maximumCodes)
+    #expect(visitor.told.last?.contains("the first ones count") == true, "\(visitor.told)")
+    let digests = try codes.prefix(stored.count).map { code in
+      try BackupCode.digest(code, salt: stored.salt)
+    }
+    #expect(digests == stored.digests)
   }
 
   private func change(_ one: VerbCase) throws -> ChangeRequest {

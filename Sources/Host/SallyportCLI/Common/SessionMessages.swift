@@ -40,7 +40,7 @@ extension Message {
     case .level:
       self.init(
         "the policy does not allow self-enrollment; ask root", .notPermitted,
-        hints: ["sudo \(invocation.again(remark: "on a host that enrolls"))"])
+        hints: ["sudo \(invocation.again())"])
     case .notEnrolled:
       self.init("you are not enrolled", .noInput, hints: ["sallyport enroll"])
     case .enrolled:

@@ -38,7 +38,7 @@ package final class ReserveSync: Sendable {
   /// Whether this host is still in the fleet.
   private let isMember: @Sendable () -> Bool
   private let state = Locked(SyncQueue())
-  private let starting = Locked(())
+  private let starting = Locked(0)
   /// What the thread sleeps on.
   private let bell: Int32
 

@@ -128,7 +128,7 @@ extension Session {
     let amendment: Amendment
     var codes = codes
     do throws(StoreTrouble) {
-      amendment = try authority.amend(change, of: user, pending, in: context)
+      amendment = try amended(change, pending, context)
     } catch {
       SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
       throw .refused(.unknown)
@@ -143,6 +143,21 @@ extension Session {
     if case .renew = change { codes = kept(codes, context) }
     let before = pending?.shape.authenticators.map(\.name) ?? []
     return .done(of: user, backupCodes: codes, names: change.names(after: before))
+  }
+
+  /// Asks once more where no answer came for new backup codes: the former ones may be void, and the
+  /// new ones not be shown. The same set in its own place is the same.
+  private func amended(
+    _ change: EnrollmentChange, _ pending: PendingLogin?, _ context: LoginContext
+  ) throws(StoreTrouble) -> Amendment {
+    let user = client.account.name
+    do throws(StoreTrouble) {
+      return try authority.amend(change, of: user, pending, in: context)
+    } catch {
+      guard case .renew = change else { throw error }
+      SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
+      return try authority.amend(change, of: user, pending, in: context)
+    }
   }
 
   /// Those of the new codes that are stored, of which none was used yet. All of them where that
@@ -162,8 +177,9 @@ extension Session {
   }
 
   private static let firstOnes =
-    "the codes are changed, but how many count could not be asked: keep all, in this order; the "
-    + "first ones count, as many as your former set had when it was new"
+    "your backup codes were replaced, but the service could not say how many of these work: keep "
+    + "all, in this order, from left to right; only the first ones work, as many as your former set "
+    + "had when it was new"
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when
   /// root takes a stolen one away.
@@ -189,8 +205,10 @@ extension Session {
 
   /// As it is stored, with zeros for what is secret.
   func status(_ context: LoginContext) throws(Ending) -> FromSession {
+    // A file of this machine may be left of before.
+    if context.policy.isFleet { throw .refused(.inFleet) }
     let record = try found { () throws(StoreTrouble) in try store.load(client.account) }
-    guard let record else { throw .refused(context.policy.isFleet ? .inFleet : .notEnrolled) }
+    guard let record else { throw .refused(.notEnrolled) }
     var state = record.state
     (state.slip, state.origins) = (nil, [])
     let file: [UInt8]

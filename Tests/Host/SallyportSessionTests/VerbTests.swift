@@ -16,13 +16,14 @@ private final class Answering: CodeAuthority {
   let isForRoot = true
   private let store: Store
   private let records: RecordAuthority<Store>
-  private let endsWithChange: Bool
-  private var hasEnded = false
+  private let loss: Loss
+  private var isChanged = false
 
-  /// `endsWithChange`: once a change is made, it cannot be asked any more.
-  init(_ store: Store, endsWithChange: Bool) {
-    (self.store, records) = (store, RecordAuthority(store: store))
-    self.endsWithChange = endsWithChange
+  /// What it does not answer.
+  enum Loss { case nothing, firstChange, whateverFollows }
+
+  init(_ store: Store, losing loss: Loss) {
+    (self.store, records, self.loss) = (store, RecordAuthority(store: store), loss)
   }
 
   func amend(
@@ -36,12 +37,16 @@ private final class Answering: CodeAuthority {
     question.deadline = .max
     switch try question.answer(from: store, in: context, enrolling: 3001) {
     case .done:
-      hasEnded = endsWithChange
+      let isFirst = !isChanged
+      isChanged = true
+      if isFirst, loss == .firstChange { throw Self.lost }
       return .done
     case .flaw(let flaw): return .flawed(flaw)
     case _: return .changed
     }
   }
+
+  private static let lost = StoreTrouble.service(path: "/run/service", .unknown)
 
   // MARK: as from the files
 
@@ -60,7 +65,7 @@ private final class Answering: CodeAuthority {
   }
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
   {
-    if hasEnded { throw .service(path: "/run/service", .absent) }
+    if isChanged, loss == .whateverFollows { throw Self.lost }
     return try records.enrolled(account, in: context)
   }
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
@@ -84,6 +89,7 @@ private final class Visitor {
   let directory: TemporaryDirectory
   /// What has the user's record: the files of this machine, or in a fleet nothing of this machine.
   let store: Store
+  let files: Store
   let account: Account
   private let connection: SessionConnection
   private let session: Session
@@ -91,10 +97,10 @@ private final class Visitor {
   /// What the session told.
   private(set) var told: [String] = []
 
-  init(on way: VerbWay, endsWithChange: Bool = false) throws {
+  init(on way: VerbWay, losing loss: Answering.Loss = .nothing) throws {
     let directory = try TemporaryDirectory()
     self.directory = directory
-    let files = Store(root: directory.path + "/store", owner: .effectiveUser)
+    files = Store(root: directory.path + "/store", owner: .effectiveUser)
     let store =
       way == .fleetSession ? Store(root: directory.path + "/fleet", owner: .effectiveUser) : files
     self.store = store
@@ -109,7 +115,7 @@ private final class Visitor {
     // SAFETY: filled within the call.
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0)
     connection = SessionConnection(ends[0], seconds: 60)
-    let answering = Answering(store, endsWithChange: endsWithChange)
+    let answering = Answering(store, losing: loss)
     let environment = SessionEnvironment(
       store: files, policyFile: Array(policyFile.utf8),
       authority: { answering }, takeTurn: { _ in true }, accepts: { _ in true })
@@ -205,16 +211,31 @@ extension Session: @unchecked Sendable {}
     }
   }
 
-  /// The former ones are void by then.
-  @Test(arguments: [VerbWay.session, .fleetSession])
-  func `new backup codes reach their owner where nothing can be asked after the change`(
-    way: VerbWay
+  @Test func `show nobody of the fleet what is left in the files of the machine`() throws {
+    let visitor = try Visitor(on: .fleetSession)
+    let one = try #require(
+      VerbCase.all(on: .session).first {
+        $0.verb == ["status"] && $0.outcome(on: .session) == "done"
+      }
+    )
+    let (enrollment, state) = try #require(
+      try one.stored(for: visitor.account.name, uid: visitor.account.uid, at: try Clock.now()))
+    for store in [visitor.store, visitor.files] { try store.create(enrollment, state) }
+    let end = try visitor.ask(.status, typing: [])
+    #expect(word(end) == "in-fleet", "\(end)")
+  }
+
+  // decisive: the former ones are void by then
+  @Test(
+    arguments: [VerbWay.session, .fleetSession], [Answering.Loss.firstChange, .whateverFollows])
+  fileprivate func `give new backup codes to their owner, whatever is not answered`(
+    way: VerbWay, loss: Answering.Loss
   ) throws {
     let one = try #require(
       VerbCase.all(on: way).first { one in
         one.verb == ["renew"] && one.outcome(on: way) == "done"
       })
-    let visitor = try Visitor(on: way, endsWithChange: true)
+    let visitor = try Visitor(on: way, losing: loss)
     let (account, now) = (visitor.account, try Clock.now())
     let (enrollment, state) = try #require(
       try one.stored(for: account.name, uid: account.uid, at: now))
@@ -230,8 +251,10 @@ extension Session: @unchecked Sendable {}
     }
     let stored = try #require(try visitor.store.load(account)?.enrollment.backupCodes)
     #expect(stored.id != enrollment.backupCodes?.id)
-    #expect(codes.count == BackupCodeSet.maximumCodes)
-    #expect(visitor.told.last?.contains("the first ones count") == true, "\(visitor.told)")
+    let isCounted = loss == .firstChange
+    #expect(codes.count == (isCounted ? stored.count : BackupCodeSet.maximumCodes))
+    let isTold = visitor.told.last?.contains("only the first ones work") == true
+    #expect(isTold == !isCounted, "\(visitor.told)")
     let digests = try codes.prefix(stored.count).map { code in
       try BackupCode.digest(code, salt: stored.salt)
     }

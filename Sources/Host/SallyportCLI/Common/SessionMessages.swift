@@ -90,7 +90,10 @@ extension Message {
     case .unknown:
       self.init(
         "the service failed: it is not known whether anything was changed", .busy,
-        hints: ["sallyport status"])
+        hints: [
+          "sallyport status",
+          "sallyport backup-codes --regenerate      where nobody has seen the new codes",
+        ])
     case .inFleet:
       self.init(
         "the fleet has your enrollment: it is shown to root alone", .notPermitted,

@@ -105,7 +105,7 @@ private final class EditLock {
   init(_ conf: String) throws(CommandError) {
     path = conf + ".lock"
     do throws(SystemError) {
-      file = try locked(path, waiting: false)
+      file = try lockedFile(path, waiting: false)
     } catch {
       guard error.number == EAGAIN else { throw .policyFile(path: path, errno: error.number) }
       let shown = printable(conf.utf8, limit: 255)

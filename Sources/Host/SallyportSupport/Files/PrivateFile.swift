@@ -1,7 +1,7 @@
 import Glibc
 package import OneTimePassword
 
-/// A file that nobody else may write, and of keys nor read; it is written atomically.
+/// A file that only its owner may write and, if it holds a key, read. `make` writes it atomically.
 package enum PrivateFile {
   /// Why one cannot be used.
   package enum Fault: Error, Equatable {
@@ -34,23 +34,19 @@ package enum PrivateFile {
   package static func read(_ path: String, upTo longest: Int = 4096, isPublic: Bool = false)
     throws(Fault) -> Secret
   {
-    // SAFETY: the C string lives for the call.
-    let file = unsafe Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-    guard file >= 0 else { throw .system("open", errno: errno) }
-    defer { close(file) }
-    var facts = stat()
-    // SAFETY: filled within the call.
-    guard unsafe fstat(file, &facts) == 0 else { throw .system("fstat", errno: errno) }
-    let isOwned = facts.st_uid == geteuid() || isPublic && facts.st_uid == 0
-    guard facts.isRegular, isOwned, facts.st_mode & (isPublic ? 0o022 : 0o077) == 0 else {
-      throw .unsafe
+    var call = "open"
+    do throws(SystemError) {
+      let file = try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      call = "read"
+      let facts = try file.facts()
+      let isOwned = facts.st_uid == geteuid() || isPublic && facts.st_uid == 0
+      if facts.isRegular, isOwned, facts.st_mode & (isPublic ? 0o022 : 0o077) == 0 {
+        return try file.secret(atMost: longest)
+      }
+    } catch {
+      throw error == .tooLong ? .damaged : .system(call, errno: error.number)
     }
-    guard facts.size <= longest else { throw .damaged }
-    guard let whole = Secret(count: facts.size) else { throw .outOfMemory }
-    // SAFETY: the buffer lives for the call.
-    let done = unsafe whole.withMutableBytes { unsafe Glibc.read(file, $0.baseAddress, $0.count) }
-    guard done == whole.count else { throw .system("read", errno: done < 0 ? errno : EIO) }
-    return whole
+    throw .unsafe
   }
 
   /// A new file of mode 0600 with these bytes, on disk with its name before this returns. `exists`

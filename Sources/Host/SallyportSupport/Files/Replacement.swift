@@ -21,7 +21,7 @@ package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Conten
   throws(SystemError)
 {
   let half = path + ".new"
-  let file = try locked(half)
+  let file = try lockedFile(half)
   defer { removeFile(half) }
   let directory = try OpenFile(parentDirectory(of: path), O_RDONLY | O_DIRECTORY)
   guard (try? facts(of: path)) == nil else {
@@ -45,7 +45,7 @@ package func makeFile(_ path: String, mode: mode_t = 0o600, _ bytes: some Conten
 /// it may find that it is gone, and tries again. In a directory that others can read, they could
 /// hold a lock on that, but not on a file of its owner's alone. Throws EAGAIN if another has it and
 /// this one is not `waiting`.
-package func locked(_ path: String, waiting: Bool = true) throws(SystemError) -> OpenFile {
+package func lockedFile(_ path: String, waiting: Bool = true) throws(SystemError) -> OpenFile {
   while true {
     let file = try OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
     if waiting {

@@ -1,7 +1,8 @@
 import SallyportSupport
 
 /// The command line that the user probably meant, where the parser of arguments has no guess: for a
-/// word that is no command, and for a code, which is taken from no command line.
+/// word that is no command, and for a code, which is taken from no command line. For an option, the
+/// whole line with the parser's own guess.
 struct CommandSuggestion: Equatable {
   /// What is wrong, if that can be said better than the parser does.
   private(set) var fault: String?

@@ -38,11 +38,11 @@ extension StackFinding {
 }
 
 extension StackAnalysis {
-  /// The findings for which this stack is not written.
-  func refusals(of wanted: Consequences) -> [StackFinding] {
-    findings.filter { !$0.consequences.isDisjoint(with: wanted) }
+  /// The findings that have one of these consequences.
+  func findings(with consequences: Consequences) -> [StackFinding] {
+    findings.filter { !$0.consequences.isDisjoint(with: consequences) }
   }
 
   /// Whether every successful login has been asked for a code, as far as the stack decides it.
-  package var asksEverybody: Bool { refusals(of: .asksNotAll).isEmpty }
+  package var asksEverybody: Bool { findings(with: .asksNotAll).isEmpty }
 }

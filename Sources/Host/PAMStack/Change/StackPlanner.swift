@@ -67,7 +67,7 @@ package struct StackPlanner {
     for name in dependents() {
       let (before, after) = (analysis(with: current, of: name), analysis(with: file, of: name))
       let known = before.findings + before.differences
-      let found = after.refusals(of: .harmsOthers)
+      let found = after.findings(with: .harmsOthers)
       let new = (found + after.differences.filter { !found.contains($0) })
         .filter { !known.contains($0) }
       if !new.isEmpty {
@@ -139,7 +139,7 @@ extension StackPlanner {
       throw refusal(
         "\(service) logs in without anybody there to type a code, and is left as it is")
     }
-    let fails = before.refusals(of: .keepsEverybodyOut)
+    let fails = before.findings(with: .keepsEverybodyOut)
     guard fails.isEmpty else { throw .unsafe(service, fails) }
     guard !before.stack.isOther(.auth), !before.stack[.auth].isEmpty else {
       throw refusal("\(service) has no auth lines of its own to add ours to")
@@ -215,7 +215,7 @@ extension StackPlanner {
   ) -> [StackFinding] {
     let differences = attempt.analysis.differences
     let mayBeAlone = service == "sshd" && !differences.contains(where: \.isCodeAlone)
-    let found = attempt.analysis.refusals(of: wanted).filter { !mayBeAlone || !$0.isCodeAlone }
+    let found = attempt.analysis.findings(with: wanted).filter { !mayBeAlone || !$0.isCodeAlone }
     return found + differences.filter { !found.contains($0) }
   }
 
@@ -348,7 +348,7 @@ extension StackPlanner {
     // What `enable` wrote is removed, whatever the file was before.
     if !isVendors(bare), !isKept(bare) {
       try checkJumps(now)
-      let fails = after.refusals(of: .keepsEverybodyOut)
+      let fails = after.findings(with: .keepsEverybodyOut)
       // If nobody could log in before, removing our lines makes nothing worse.
       if !fails.isEmpty, !now.findings.contains(where: \.keepsEverybodyOut) {
         throw .unsafe(service, fails)

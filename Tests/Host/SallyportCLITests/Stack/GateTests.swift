@@ -31,7 +31,7 @@ import Testing
     #expect(lines[ours - 2].hasPrefix("auth substack "))
     let found = machine.analysis(service)
     #expect(!found.asksAfterWrongPassword && found.asksEverybody)
-    #expect(found.refusals(of: [.unwanted, .wayAround]) == [])
+    #expect(found.findings(with: [.unwanted, .wayAround]) == [])
     #expect(machine.run("disable", service, "--yes").status == 0)
     #expect(try machine.content() == before)
   }

@@ -92,6 +92,8 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(frame.service == Array("sshd".utf8) && frame.policy == fleet)
     #expect(within <= 2400 && within > 0 && UInt64(frame.millisecondsLeft) == within)
     #expect(reserve.fetched.withLock { $0.count } == 1 && reserve.verbs.withLock { $0 }.isEmpty)
+    // A machine may have joined under a service that runs.
+    #expect(reserve.starts.withLock { $0 } == 1)
   }
 
   /// A program without root names any bytes.

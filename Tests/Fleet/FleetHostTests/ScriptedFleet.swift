@@ -77,7 +77,8 @@ final class ScriptedReserve: OfflineReserve {
       return nil
     }
   }
-  func start() {}
+  let starts = Locked(0)
+  func start() { starts.withLock { $0 += 1 } }
   func stop() {}
   func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
   func noteAway() { timesAway.withLock { $0 += 1 } }

@@ -117,7 +117,7 @@ extension `After the auth phase` {
     }
   }
 
-  @Test func `a host that fails in the account phase is denied`() throws {
+  @Test func `an application that fails in the account phase is denied`() throws {
     try level("offer")
     #expect(auth("enroll") == .ignore)
     for failure in [PAMFailure.conversation, .memory] {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// As in a program that is not root: the answers are the same, but nothing else is done for it.
-private final class UserExaminer: CodeAuthority {
+private final class UserAuthority: CodeAuthority {
   private let files: RecordAuthority<TestStore>
   let isForRoot = false
   func canBeAsked() -> Bool { true }
@@ -71,7 +71,8 @@ private final class UserExaminer: CodeAuthority {
 
   private func answer(_ words: String...) -> ReturnCode {
     let arguments = ModuleArguments(words.map { Array($0.utf8) })
-    return authenticate(host, arguments, store: store, service: UserExaminer(store), isServed: true)
+    return authenticate(
+      host, arguments, store: store, service: UserAuthority(store), isServed: true)
   }
 
   /// It would cost a wrong code at each login, and nothing would be given back of it.
@@ -89,7 +90,7 @@ private final class UserExaminer: CodeAuthority {
     #expect(answer("enroll") == .success)
     let arguments = ModuleArguments([Array("enroll".utf8)])
     let answer = manageAccount(
-      host, arguments, store: store, service: UserExaminer(store), isServed: true)
+      host, arguments, store: store, service: UserAuthority(store), isServed: true)
     #expect(answer == .ignore)
     #expect(host.isUsedUp)
   }

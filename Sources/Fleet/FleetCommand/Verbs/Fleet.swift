@@ -72,7 +72,7 @@ extension FleetEnvironment {
     removeFile(path + ".new")
     let isRemoved = removeFile(path)
     let error = SystemError.last
-    if !isRemoved, error.number != 2 { throw .system(path, error) }
+    if !isRemoved, error.number != ENOENT { throw .system(path, error) }
     try rethrow(
       { () throws(SystemError) in try syncParent(of: path) },
       as: {

@@ -178,8 +178,8 @@ extension Session {
 
   private static let firstOnes =
     "your backup codes were replaced, but the service could not say how many of these work: keep "
-    + "all, in this order, from left to right; only the first ones work, as many as your former set "
-    + "had when it was new"
+    + "all, in this order, from left to right; only the first ones work, as many as your former "
+    + "set had when it was new"
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when
   /// root takes a stolen one away.

@@ -54,8 +54,8 @@ package struct FrameRouter: Sendable {
         answer(pin) { _ in kind == .ping ? VerifierAnswer(to: .ping, []) : .notServed }
       }
     }
-    // What a stranger sends is not even read, nor while the table of hosts cannot be read. A host asks
-    // again.
+    // What a stranger sends is not even read, nor while the table of hosts cannot be read. A host
+    // asks again.
     guard case .host = hosts.lookup(pin) else {
       return FleetServer.Request { answer(pin) { _ in .databaseAway } }
     }

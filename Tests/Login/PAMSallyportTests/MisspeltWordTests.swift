@@ -122,4 +122,18 @@ private func oneEdit(from word: String) -> [String] {
       #expect(host.isUsedUp)
     }
   }
+
+  /// Whom the policy lets pass, such a line asks: and lets in with the code.
+  @Test(arguments: [
+    "[default]\nstate = disabled", "[rule a]\nmatch_user = alice\nstate = disabled",
+  ]) func `asks whom the policy does not ask, and lets alice in`(_ policy: String) throws {
+    let path = store.directory.path + "/policy.conf"
+    try Data("\(policy)\n".utf8).write(to: URL(fileURLWithPath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+    host.token = "the password"
+    #expect(authenticate(host, arguments(["conf=" + path]), store: store) == .ignore)
+    host.expect(answer: right)
+    #expect(authenticate(host, arguments(["conf=" + path, "nulok"]), store: store) == .success)
+    #expect(host.isUsedUp)
+  }
 }

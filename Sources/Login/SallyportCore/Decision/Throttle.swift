@@ -44,8 +44,10 @@ package struct Throttle: Equatable, Sendable {
     let narrowed = Narrowed(own, all, to: budget / 4)
     (adjacentIntervals, lookAhead) = (narrowed.adjacent, narrowed.ahead)
     accepted = narrowed.codes
-    // Of what is accepted anywhere, so that five responses fit in each service.
-    let dearest = (shared.map { Narrowed($0, all, to: budget / 4) } ?? narrowed).codes.dearest
+    // Of what is accepted anywhere, so that five responses fit in each service. The file may accept
+    // nothing where somebody is asked all the same: by a line with a misspelt word.
+    let anywhere = shared.map { Narrowed($0, all, to: budget / 4) } ?? narrowed
+    let dearest = max(narrowed.codes.dearest, anywhere.codes.dearest)
     let wanted = min(dearest.units * Throttle.responsesHeld, budget / 4)
     let held = max(wanted, dearest.units * Throttle.fewestResponses)
     capacity = GuessProbability(units: min(held, budget / 2))

@@ -23,7 +23,7 @@ package struct LoginForecast {
     let rules = Sudoers(of: machine)
     let isSudo = rules.runs(service.name)
     let sudoers = isSudo ? rules : nil
-    let ssh = service.name == "sshd" ? SSHFacts(settings: SSHFacts.settings(of: machine, [])) : nil
+    let ssh = service.name == "sshd" ? SSHFacts(settings: SSHFacts.settings(of: machine)) : nil
     let people = accounts.people(of: service.name, sudoers, ssh)
     let users = try LoginForecast.users(in: store, at: path, of: machine, now)
     let directories = Set(users.compactMap(\.name))

@@ -45,6 +45,10 @@ CASES = {  # settings, words of the account line (None: there is none)
     "keys of others, prompts for alice": (
         KEYS + "AuthorizedKeysFile none\n"
         "Match User alice\nAuthenticationMethods keyboard-interactive", None),
+    "a key or prompts, a block by port": (BASE + "Match LocalPort 2222\nX11Forwarding no", None),
+    "prompts, and a block by port and domain": (
+        BASE + "AuthenticationMethods keyboard-interactive\n"
+        "Match LocalPort 2222 RDomain red\nX11Forwarding no", None),
     "an exception for others": (
         BASE + "AuthenticationMethods keyboard-interactive\n"
         "Match Address 192.0.2.0/24 User bob\nAuthenticationMethods publickey", None),

@@ -17,8 +17,18 @@ final class FakeMachine {
 
   var machine: Machine {
     Machine(root: root) { words in
-      self.answers[words.joined(separator: " ")].map { .seen($0) } ?? .absent
+      let text = words.joined(separator: " ").replacing(FakeMachine.elsewhere, with: "")
+      return self.answers[text].map { .seen($0) } ?? .absent
     }
+  }
+
+  /// Left out of what is asked of sshd: a login that no Match block is about.
+  static let elsewhere =
+    " -C addr=203.0.113.1,host=203.0.113.1,laddr=203.0.113.2,lport=22,rdomain=,user=nobody"
+
+  /// What sshd is asked about a user's login from this machine.
+  static func login(_ user: String, from address: String = "127.0.0.1") -> String {
+    "sshd -T -C addr=\(address),host=localhost,laddr=127.0.0.1,lport=22,rdomain=,user=\(user)"
   }
 
   func write(_ path: String, _ text: String) throws {

@@ -230,15 +230,15 @@ struct KeyCase: CustomTestStringConvertible {
       "/etc/ssh/sshd_config",
       "Match User bob\n  AuthenticationMethods keyboard-interactive\nMatch Group x\n")
     answer()
-    answer("sshd -T -C addr=127.0.0.1,host=localhost,user=alice")
+    answer(FakeMachine.login("alice"))
     answer(
-      "sshd -T -C addr=127.0.0.1,host=localhost,user=bob",
+      FakeMachine.login("bob"),
       ["authenticationmethods keyboard-interactive"])
     #expect(found(facts("bob")) == [])
     // bob gets in without one.
     let both = found(facts("alice", "bob"))
     #expect(both.wrong == ["ssh-keys warning"] && both[0].effect == .locksOut("alice from sshd"))
-    fake.answers["sshd -T -C addr=127.0.0.1,host=localhost,user=alice"] = nil
+    fake.answers[FakeMachine.login("alice")] = nil
     #expect(found(facts("alice", "bob")).wrong == ["ssh-keys unseen"])
   }
 
@@ -254,14 +254,14 @@ struct KeyCase: CustomTestStringConvertible {
   @Test func `A block on groups has each person asked about too`() throws {
     try fake.write("/etc/ssh/sshd_config", "Match Group x\n")
     answer()
-    answer("sshd -T -C addr=127.0.0.1,host=localhost,user=bob", ["authenticationmethods any"])
+    answer(FakeMachine.login("bob"), ["authenticationmethods any"])
     #expect(found(facts("bob")) == [])
   }
 
   @Test func `Root is looked at where his own settings let him in`() throws {
     try fake.write("/etc/ssh/sshd_config", "Match User root\n  PermitRootLogin yes\n")
     answer()
-    answer("sshd -T -C addr=127.0.0.1,host=localhost,user=root", ["permitrootlogin yes"])
+    answer(FakeMachine.login("root"), ["permitrootlogin yes"])
     #expect(facts("root").people.map(\.name) == ["root"])
   }
 
@@ -276,7 +276,7 @@ struct KeyCase: CustomTestStringConvertible {
     let names = (0...SSHFacts.mostPeople).map { "user\($0)" }
     let accounts = AccountFacts(
       accounts: names.map { .init(name: $0, uid: 1500, group: 1500, shell: "/bin/sh") })
-    for name in names { answer("sshd -T -C addr=127.0.0.1,host=localhost,user=\(name)") }
+    for name in names { answer(FakeMachine.login(name)) }
     answer()
     var facts = SSHFacts(of: fake.machine, accounts)
     facts.look(for: names, of: fake.machine, accounts)

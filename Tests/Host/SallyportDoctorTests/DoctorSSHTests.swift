@@ -49,6 +49,18 @@ struct SSHCase: CustomTestStringConvertible {
       wrong: ["ssh-no-code error"], fix: "AuthenticationMethods keyboard-interactive",
       letsIn: "anyone with a ticket over ssh"),
     SSHCase(
+      name: "an empty password where the code is asked for",
+      settings: [
+        "permitemptypasswords yes", "passwordauthentication yes",
+        "authenticationmethods none keyboard-interactive",
+      ]),
+    SSHCase(
+      name: "an empty password alone",
+      settings: [
+        "permitemptypasswords yes", "passwordauthentication yes", "authenticationmethods none",
+      ], wrong: ["ssh-methods error"], fix: "AuthenticationMethods keyboard-interactive",
+      locksOut: "everybody over ssh"),
+    SSHCase(
       name: "prompts are off",
       settings: ["kbdinteractiveauthentication no", "authenticationmethods keyboard-interactive"],
       wrong: ["ssh-prompts error"], fix: "KbdInteractiveAuthentication yes",
@@ -199,6 +211,51 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(SSHConfiguration(of: fake.machine).location(of: "UsePAM")?.line == 1)
   }
 
+  // sshd ends with an error if a block asks for what it was not told.
+  @Test func `sshd is told all of a connection, with the port that it listens on`() throws {
+    try fake.write(
+      "/etc/ssh/sshd_config", "Port 2022\nMatch LocalPort 2222\n  UsePAM no\nMatch User bob\n")
+    var asked: [String] = []
+    let machine = Machine(root: fake.root) { words in
+      asked.append(words.joined(separator: " "))
+      return .seen(CommandOutput(output: Healthy.sshText))
+    }
+    var facts = SSHFacts(of: machine, accounts)
+    facts.look(for: ["carol"], of: machine, accounts)
+    _ = try machine.sshSettings()
+    let elsewhere =
+      "sshd -T -C addr=203.0.113.1,host=203.0.113.1,laddr=203.0.113.2,lport=2022,rdomain=,"
+      + "user=nobody"
+    #expect(asked.first == elsewhere && asked.last == elsewhere && asked.count == 5)
+    for keyword in ["addr", "host", "laddr", "lport", "rdomain", "user"] {
+      #expect(asked.allSatisfy { $0.contains("\(keyword)=") })
+    }
+    #expect(asked[1].contains("lport=2222,") && asked[3].contains("lport=2022,"))
+  }
+
+  @Test func `A setting with several lines has all of them`() {
+    let settings = SSHSettings("allowusers a\nallowusers B@10.0.0.1\nusepam yes\nallowusers c d")
+    #expect(settings.all("allowusers") == ["a", "B@10.0.0.1", "c d"])
+    #expect(settings.written("allowusers") == "a" && settings.all("denyusers") == [])
+    #expect(settings.replacing("usepam", with: ["no"])["usepam"] == "no")
+  }
+
+  @Test func `An empty password is a method of its own, which is not offered`() {
+    let both = "permitemptypasswords yes\npasswordauthentication yes\n"
+    #expect(SSHSettings(both).methods == ["password", "none"])
+    #expect(SSHSettings(both).offered == ["password"])
+    #expect(SSHSettings(both + "authenticationmethods none").ways == [["none"]])
+    #expect(SSHSettings("permitemptypasswords yes\nauthenticationmethods none").ways == [])
+    #expect(SSHSettings("passwordauthentication yes\nauthenticationmethods none").ways == [])
+  }
+
+  @Test func `The line in a block for all is found where all is meant`() throws {
+    try fake.write("/etc/ssh/sshd_config", "UsePAM yes\nMatch all\n  UsePAM no\n")
+    answer("sshd -T", "usepam no")
+    let found = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: []).all
+    #expect(found.first?.location?.line == 3)
+  }
+
   @Test func `Line ends of Windows are those of lines, as for sshd`() throws {
     try fake.write("/etc/ssh/sshd_config", "# ours\r\nUseDNS no\r\nUsePAM no\r\n")
     let files = SSHConfiguration(of: fake.machine)
@@ -215,29 +272,33 @@ struct SSHCase: CustomTestStringConvertible {
   }
 
   @Test(arguments: [
-    ("User backup", "addr=127.0.0.1,host=localhost,user=backup"),
-    ("User !root,dev*", "addr=127.0.0.1,host=localhost,user=dev"),
-    ("Group sftp", "addr=127.0.0.1,host=localhost,user=dave"),
-    ("Address 192.0.2.0/24,!192.0.2.9", "addr=192.0.2.0,host=localhost,user=nobody"),
-    ("Address 192.168.*", "addr=192.168.1.1,host=localhost,user=nobody"),
-    (
-      "Host *.example.org LocalPort 2222", "addr=127.0.0.1,host=.example.org,lport=2222,user=nobody"
-    ),
-    ("all", "addr=127.0.0.1,host=localhost,user=nobody"),
+    ("User backup", "127.0.0.1 localhost 127.0.0.1 22  backup"),
+    ("User !root,dev*", "127.0.0.1 localhost 127.0.0.1 22  dev"),
+    ("Group sftp", "127.0.0.1 localhost 127.0.0.1 22  dave"),
+    ("Address 192.0.2.0/24,!192.0.2.9", "192.0.2.0 localhost 127.0.0.1 22  nobody"),
+    ("Address 192.168.*", "192.168.1.1 localhost 127.0.0.1 22  nobody"),
+    ("Host *.example.org LocalPort 2222", "127.0.0.1 .example.org 127.0.0.1 2222  nobody"),
+    ("LocalAddress 192.0.2.7 RDomain red", "127.0.0.1 localhost 192.0.2.7 22 red nobody"),
+    ("all", "127.0.0.1 localhost 127.0.0.1 22  nobody"),
   ]) func `A Match block is asked about with a connection that it means`(
     condition: String, probe: String
   ) throws {
     try fake.write("/etc/ssh/sshd_config", "Match \(condition)\n")
     let files = SSHConfiguration(of: fake.machine)
-    #expect(SSHProbe(files.blocks[0], accounts)?.text == probe)
+    let found = SSHProbe(files.blocks[0], accounts, port: files.port)
+    let connection = try #require(found?.connection)
+    let asked = [
+      connection.address, connection.host, connection.localAddress, connection.port,
+      connection.domain, found?.user ?? "",
+    ]
+    #expect(asked.joined(separator: " ") == probe)
   }
 
   @Test func `A key alone for one who is enrolled is an error, for a program a warning`() throws {
     try fake.write(
       "/etc/ssh/sshd_config", "UsePAM yes\nMatch User backup\n  AuthenticationMethods publickey\n")
     answer("sshd -T", "")
-    answer(
-      "sshd -T -C addr=127.0.0.1,host=localhost,user=backup", "authenticationmethods publickey")
+    answer(FakeMachine.login("backup"), "authenticationmethods publickey")
     let others = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: ["alice"]).all
     #expect(others.wrong == ["ssh-no-code warning"])
     let own = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: ["backup"]).all
@@ -269,8 +330,7 @@ struct SSHCase: CustomTestStringConvertible {
   @Test func `What holds for all is not told again for each Match block`() throws {
     try fake.write("/etc/ssh/sshd_config", "Match Address 192.0.2.0/24\n  X11Forwarding no\n")
     answer("sshd -T", "authenticationmethods any")
-    answer(
-      "sshd -T -C addr=192.0.2.0,host=localhost,user=nobody", "authenticationmethods any")
+    answer(FakeMachine.login("nobody", from: "192.0.2.0"), "authenticationmethods any")
     #expect(
       SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: []).all.wrong == [
         "ssh-no-code error"

@@ -21,7 +21,7 @@ import Testing
     fake.answers["sshd -T"] = sshd.answer()
     fake.answers["sshd -T -o AuthenticationMethods=any"] = sshd.answer(anyMethod: true)
     for user in sshd.users {
-      fake.answers["sshd -T -C addr=127.0.0.1,host=localhost,user=\(user)"] = sshd.answer(user)
+      fake.answers[FakeMachine.login(user)] = sshd.answer(user)
     }
     var facts = Healthy.facts
     let service = ServiceFacts(ServiceStack(of: fake.machine, setup.service), of: fake.machine)

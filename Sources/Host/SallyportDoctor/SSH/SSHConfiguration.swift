@@ -67,6 +67,16 @@ struct SSHConfiguration: Equatable {
     return location?.isVendors == true ? nil : location
   }
 
+  /// The port that sshd listens on, or the first of several.
+  var port: String {
+    lines.first { $0.keyword == "port" && $0.block == nil }?.arguments.first ?? "22"
+  }
+
+  var elsewhere: SSHConnection { .elsewhere(port: port) }
+
+  /// The Match block that is about every login, if there is one.
+  var blockForAll: Int? { blocks.firstIndex { $0.criteria.map(\.name) == ["all"] } }
+
   static func spellings(of keyword: String) -> [String] {
     guard keyword == "kbdinteractiveauthentication" else { return [keyword] }
     return [keyword, "challengeresponseauthentication", "skeyauthentication"]

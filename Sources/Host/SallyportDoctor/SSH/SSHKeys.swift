@@ -34,7 +34,7 @@ extension SSHFacts {
       if differ {
         own =
           index < SSHFacts.mostPeople
-          ? SSHFacts.settings(of: machine, ["-C", "addr=127.0.0.1,host=localhost,user=\(name)"])
+          ? SSHFacts.settings(of: machine, user: name, from: .here(port: configuration.port))
           : .unseen("only the first \(SSHFacts.mostPeople) users were checked")
       }
       // Another finding reports that root is let in by a key alone, or not at all.

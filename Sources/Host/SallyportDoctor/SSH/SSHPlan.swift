@@ -136,7 +136,7 @@ package struct SSHPlan {
 
   /// The users who get in by a key, if sshd's settings are not changed.
   private static func keyHolders(_ machine: Machine, _ accounts: AccountFacts) -> [String] {
-    let survey = SSHFacts.settings(of: machine, []).value
+    let survey = SSHFacts.settings(of: machine).value
     guard let settings = survey, settings.ways.contains(where: \.isWithoutPrompt) else { return [] }
     return accounts.people.filter {
       $0.hasKeys != false && ($0.uid != 0 || settings["permitrootlogin"] != "no")
@@ -168,7 +168,7 @@ extension Machine {
 
   /// Whether a key alone is enough, unless a Match block says otherwise.
   package func sshLetsKeysAlone() throws(SSHTrouble) -> Bool {
-    try sshSettings([]).letsKeysAlone
+    try sshSettings().letsKeysAlone
   }
 
   /// What our file in sshd's configuration says; nil if there is none. Throws if it is not ours.

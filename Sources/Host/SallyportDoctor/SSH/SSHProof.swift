@@ -29,29 +29,29 @@ package struct RunningSSHD {
 
   /// Throws `notRunning` if nobody listens.
   package func needListener() throws(SSHTrouble) {
-    let listener = Listener(try machine.sshSettings([]))
+    let listener = Listener(try machine.sshSettings())
     if ask(listener) == .notListening { throw .notRunning(listener.text) }
   }
 
   package func listens() throws(SSHTrouble) -> Bool {
-    ask(Listener(try machine.sshSettings([]))) != .notListening
+    ask(Listener(try machine.sshSettings())) != .notListening
   }
 
   /// Whether it already offers what its configuration says.
   package func isCurrent() throws(SSHTrouble) -> Bool {
-    let listener = Listener(try machine.sshSettings([]))
+    let listener = Listener(try machine.sshSettings())
     return ask(listener) == .offers(try expected(at: listener).offered)
   }
 
   /// The methods that it offers now; nil if it does not say.
   package func offers() throws(SSHTrouble) -> Set<String>? {
-    ask(Listener(try machine.sshSettings([]))).methods
+    ask(Listener(try machine.sshSettings())).methods
   }
 
   /// Tells it to reload, and waits until it offers `wanted`, or else what its configuration says.
   /// `settings` are for the message of an error.
   package func reload(_ settings: [SSHSetting], wanted: Set<String>? = nil) throws(SSHTrouble) {
-    let base = try machine.sshSettings([])
+    let base = try machine.sshSettings()
     let listener = Listener(base)
     var wanted = wanted ?? []
     if wanted.isEmpty { wanted = try expected(at: listener).offered }
@@ -77,8 +77,10 @@ package struct RunningSSHD {
 
   /// The settings for the connection by which it is asked.
   private func expected(at listener: Listener) throws(SSHTrouble) -> SSHSettings {
-    let login = "user=\(user),host=\(listener.host),addr=\(listener.host)"
-    return try machine.sshSettings(["-C", "\(login),laddr=\(listener.host),lport=\(listener.port)"])
+    let host = listener.host
+    return try machine.sshSettings(
+      user: user,
+      from: SSHConnection(address: host, host: host, localAddress: host, port: listener.port))
   }
 
   private func ask(_ listener: Listener) -> Answer {
@@ -139,7 +141,7 @@ private struct Listener {
 
   /// Of several addresses, one that a client on this machine can always reach, with its own port.
   init(_ settings: SSHSettings) {
-    let all = settings.addresses.map { address in
+    let all = settings.all("listenaddress").map { address in
       let colon = address.lastIndex(of: ":") ?? address.endIndex
       return (
         host: address[..<colon].filter { $0 != "[" && $0 != "]" },

@@ -1,26 +1,30 @@
 /// The output of `sshd -T`: the settings for one kind of connection.
 struct SSHSettings: Equatable {
-  private let values: [String: String]
-  /// The values of ListenAddress.
-  let addresses: [String]
+  private var values: [String: [String]] = [:]
 
-  /// One setting on each line. If one is repeated, the first counts.
+  /// One setting on each line; one with several values may have a line for each.
   init(_ text: String) {
-    var (values, addresses) = ([String: String](), [String]())
     for line in text.split(separator: "\n") {
       let parts = line.split(separator: " ", maxSplits: 1)
       guard let keyword = parts.first?.lowercased() else { continue }
-      let value = parts.count > 1 ? String(parts[1]) : ""
-      if keyword == "listenaddress" { addresses.append(value) }
-      if values[keyword] == nil { values[keyword] = value }
+      values[keyword, default: []].append(parts.count > 1 ? String(parts[1]) : "")
     }
-    (self.values, self.addresses) = (values, addresses)
+  }
+
+  /// The values of a keyword that may have several, such as AllowUsers, as sshd prints them.
+  func all(_ keyword: String) -> [String] { values[keyword] ?? [] }
+
+  /// With another value of a keyword.
+  func replacing(_ keyword: String, with words: [String]) -> SSHSettings {
+    var changed = self
+    changed.values[keyword] = [words.joined(separator: " ")]
+    return changed
   }
 
   subscript(keyword: String) -> String { written(keyword).lowercased() }
 
-  /// As sshd prints it, since the case of paths matters.
-  func written(_ keyword: String) -> String { values[keyword] ?? "" }
+  /// The first value, as sshd prints it, since the case of paths matters.
+  func written(_ keyword: String) -> String { values[keyword]?.first ?? "" }
 
   func isOn(_ keyword: String) -> Bool { self[keyword] == "yes" }
 
@@ -31,12 +35,13 @@ struct SSHSettings: Equatable {
     isOn("kbdinteractiveauthentication") || isOn("challengeresponseauthentication")
   }
 
-  /// The methods that a connection may use.
+  /// The methods that a connection may use. `none` is tried with an empty password.
   var methods: [String] {
     let all = [
       ("publickey", isOn("pubkeyauthentication")), ("keyboard-interactive", takesPrompts),
       ("password", isOn("passwordauthentication")), ("hostbased", isOn("hostbasedauthentication")),
       ("gssapi-with-mic", isOn("gssapiauthentication")),
+      ("none", isOn("permitemptypasswords") && isOn("passwordauthentication")),
     ]
     return all.filter(\.1).map(\.0)
   }
@@ -84,8 +89,10 @@ extension SSHFacts {
   static let mostBlocks = 100
 
   init(of machine: Machine, _ accounts: AccountFacts) {
-    self.init(settings: SSHFacts.settings(of: machine, []))
-    configuration = SSHConfiguration(of: machine)
+    let configuration = SSHConfiguration(of: machine)
+    let connection = configuration.elsewhere
+    self.init(settings: SSHFacts.settings(of: machine, from: connection))
+    self.configuration = configuration
     switch settings {
     case .unseen(let reason) where reason == SSHFacts.unsatisfiable:
       settings = unsatisfied(of: machine)
@@ -97,8 +104,13 @@ extension SSHFacts {
     }
   }
 
-  static func settings(of machine: Machine, _ more: [String]) -> Probe<SSHSettings> {
-    switch machine.run(["sshd", "-T"] + more) {
+  /// The settings for one login, or if none is given for those that no Match block is about.
+  static func settings(
+    of machine: Machine, _ options: [String] = [], user: String = "nobody",
+    from connection: SSHConnection? = nil
+  ) -> Probe<SSHSettings> {
+    let connection = connection ?? SSHConfiguration(of: machine).elsewhere
+    switch machine.run(["sshd", "-T"] + options + connection.options(for: user)) {
     case .absent: return .absent
     case .unseen(let reason): return .unseen(reason)
     case .seen(let done):
@@ -116,67 +128,18 @@ extension SSHFacts {
     let line = configuration.lines.first {
       $0.keyword == "authenticationmethods" && $0.block == nil
     }
-    let answer = machine.run(["sshd", "-T", "-o", "AuthenticationMethods=any"]).value
-    guard let line, let answer, answer.status == 0 else { return settings }
-    let methods = "authenticationmethods \(line.arguments.joined(separator: " "))"
-    return .seen(SSHSettings("\(methods)\n\(answer.output)"))
+    let without = ["-o", "AuthenticationMethods=any"]
+    let answer = SSHFacts.settings(of: machine, without, from: configuration.elsewhere)
+    guard let line, let found = answer.value else { return settings }
+    return .seen(found.replacing("authenticationmethods", with: line.arguments))
   }
 
   private func variant(_ index: Int, of machine: Machine, _ accounts: AccountFacts) -> SSHVariant {
     let block = configuration.blocks[index]
-    guard let probe = SSHProbe(block, accounts) else {
+    guard let probe = SSHProbe(block, accounts, port: configuration.port) else {
       return SSHVariant(block: index, settings: .absent)
     }
-    let settings = SSHFacts.settings(of: machine, ["-C", probe.text])
+    let settings = SSHFacts.settings(of: machine, user: probe.user, from: probe.connection)
     return SSHVariant(block: index, settings: settings, users: probe.users)
-  }
-}
-
-/// A connection that a Match block matches.
-struct SSHProbe: Equatable {
-  /// The argument of `sshd -C`.
-  let text: String
-  /// The users that the block names.
-  let users: [String]
-
-  /// Returns nil if the block matches no user here: a group without members.
-  init?(_ block: SSHConfiguration.Block, _ accounts: AccountFacts) {
-    var values = ["user": "nobody", "host": "localhost", "addr": "127.0.0.1"]
-    var named: [String] = []
-    for criterion in block.criteria {
-      let plain = SSHProbe.plain(criterion.patterns)
-      switch criterion.name {
-      case "user":
-        named = criterion.patterns.split(separator: ",").map(String.init)
-        values["user"] = plain ?? values["user"]
-      case "group":
-        guard let group = plain, let member = accounts.members(of: group).first else { return nil }
-        named = accounts.members(of: group)
-        values["user"] = member
-      case "host": values["host"] = plain ?? values["host"]
-      case "address": values["addr"] = SSHProbe.address(criterion.patterns)
-      case "localaddress": values["laddr"] = SSHProbe.address(criterion.patterns)
-      case "localport": values["lport"] = plain
-      case "rdomain": values["rdomain"] = plain
-      case _: break
-      }
-    }
-    text = values.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ",")
-    users = named
-  }
-
-  /// A text that the first pattern without `!` matches; nil if it matches everything.
-  private static func plain(_ patterns: String) -> String? {
-    let first = patterns.split(separator: ",").first { !$0.hasPrefix("!") }
-    guard let first, first != "*" else { return nil }
-    return String(first.filter { $0 != "*" }.map { $0 == "?" ? "x" : $0 })
-  }
-
-  private static func address(_ patterns: String) -> String {
-    let first = patterns.split(separator: ",").first { !$0.hasPrefix("!") } ?? "127.0.0.1"
-    let address = first.split(separator: "/").first.map(String.init) ?? "127.0.0.1"
-    guard address.contains("*") else { return address }
-    let parts = address.split(separator: ".").map { $0.contains("*") ? "1" : String($0) }
-    return (parts + ["1", "1", "1"]).prefix(4).joined(separator: ".")
   }
 }

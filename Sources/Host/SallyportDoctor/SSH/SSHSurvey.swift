@@ -29,19 +29,19 @@ struct SSHSurvey: Equatable {
     people: [String], assuming settings: [SSHSetting] = []
   ) throws(SSHTrouble) {
     let options = settings.flatMap { ["-o", "\($0.keyword)=\($0.value)"] }
-    parts = [Part(settings: try machine.sshSettings(options))]
+    let (port, elsewhere) = (configuration.port, configuration.elsewhere)
+    parts = [Part(settings: try machine.sshSettings(options, from: elsewhere))]
     let blocks = configuration.blocks.prefix(SSHFacts.mostBlocks)
     for (index, block) in blocks.enumerated() {
-      guard let probe = SSHProbe(block, accounts) else { continue }
-      let settings = try machine.sshSettings(options + ["-C", probe.text])
+      guard let probe = SSHProbe(block, accounts, port: port) else { continue }
+      let settings = try machine.sshSettings(options, user: probe.user, from: probe.connection)
       parts.append(
         Part(who: "Match \(block.text)", block: index, users: probe.users, settings: settings))
     }
     let names = blocks.contains { $0.criteria.contains { ["user", "group"].contains($0.name) } }
     guard names else { return }
     for name in people.prefix(SSHFacts.mostPeople) {
-      let login = "user=\(name),host=localhost,addr=127.0.0.1"
-      let settings = try machine.sshSettings(options + ["-C", login])
+      let settings = try machine.sshSettings(options, user: name, from: .here(port: port))
       parts.append(Part(who: name, users: [name], settings: settings))
     }
   }
@@ -60,7 +60,8 @@ struct SSHSurvey: Equatable {
     for part in parts where !part.isExcepted(enrolled) {
       for wanted in stage.needed where !part.settings.has(wanted) {
         let value = part.settings.written(wanted.keyword.lowercased())
-        let location = configuration.location(of: wanted.keyword, in: part.block)
+        let block = part.block ?? configuration.blockForAll
+        let location = configuration.location(of: wanted.keyword, in: block)
         let mismatch = SSHMismatch(
           who: part.who, found: SSHSetting(wanted.keyword, value), wanted: wanted,
           location: location ?? FileLocation(file: configuration.file))
@@ -91,7 +92,7 @@ extension SSHSurvey.Part {
 extension [String] {
   /// Whether it asks for nothing that PAM checks.
   var isWithoutPrompt: Bool {
-    allSatisfy { $0 != "keyboard-interactive" && $0 != "password" }
+    allSatisfy { !["keyboard-interactive", "password", "none"].contains($0) }
   }
 }
 
@@ -105,7 +106,7 @@ extension SSHSettings {
   var letsKeysAlone: Bool { ways.contains(["publickey"]) }
 
   /// The methods that sshd offers before anything is proven.
-  var offered: Set<String> { Set(ways.compactMap(\.first)) }
+  var offered: Set<String> { Set(ways.compactMap(\.first)).subtracting(["none"]) }
 
   /// Whether sshd may take a key from another place than the usual file in its owner's home.
   private var takesKeysFromElsewhere: Bool {
@@ -126,6 +127,7 @@ extension SSHSettings {
       if way.contains("publickey"), account.hasKeys == false, !takesKeysFromElsewhere {
         return false
       }
+      if way.contains("none") { return false }
       return way.isWithoutPrompt || !needsPassword || account.hasPassword != false
     }
   }
@@ -134,8 +136,10 @@ extension SSHSettings {
 extension Machine {
   /// The output of `sshd -T`. If no list of AuthenticationMethods can be completed, the settings
   /// without the lists.
-  func sshSettings(_ options: [String]) throws(SSHTrouble) -> SSHSettings {
-    switch SSHFacts.settings(of: self, options) {
+  func sshSettings(
+    _ options: [String] = [], user: String = "nobody", from connection: SSHConnection? = nil
+  ) throws(SSHTrouble) -> SSHSettings {
+    switch SSHFacts.settings(of: self, options, user: user, from: connection) {
     case .absent: throw .sshd("there is no sshd on this machine")
     case .seen(let settings): return settings
     case .unseen(let reason):
@@ -144,9 +148,8 @@ extension Machine {
       }
       // The first value counts.
       let without = ["-o", "AuthenticationMethods=any"] + options
-      guard isUnfinished, let settings = SSHFacts.settings(of: self, without).value else {
-        throw .sshd(reason)
-      }
+      let found = SSHFacts.settings(of: self, without, user: user, from: connection)
+      guard isUnfinished, let settings = found.value else { throw .sshd(reason) }
       return settings
     }
   }

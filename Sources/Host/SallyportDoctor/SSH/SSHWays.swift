@@ -22,6 +22,8 @@ struct SSHWays {
   private func kind(of way: [String]) -> Kind {
     // The method `password` answers every prompt with the password.
     if way.contains("password"), lines.isInAuth, !lines.takesPassword { return .dead }
+    // It answers every prompt with an empty password, which is no code.
+    if way.contains("none"), lines.isInAuth { return .dead }
     if lines.isAfterKey, !way.prefix(while: { $0 != prompting }).contains(where: isKey) {
       if way.contains(prompting) || way.contains("password") { return .dead }
     }
@@ -82,6 +84,7 @@ struct SSHWays {
     case ["publickey"]: what = "a key alone logs in without a code"
     case ["hostbased"]: what = "a trusted host alone logs in without a code"
     case ["gssapi-with-mic"]: what = "a Kerberos ticket alone logs in without a code"
+    case ["none"]: what = "an empty password logs in without a code"
     case _: what = "\(first.joined(separator: ",")) logs in without a code"
     }
     let factor =
@@ -99,6 +102,7 @@ struct SSHWays {
     case "publickey": "anyone with a key"
     case "hostbased": "anyone on a trusted host"
     case "gssapi-with-mic": "anyone with a ticket"
+    case "none": "anyone, to an account with an empty password"
     case _: "anyone who passes \(way.joined(separator: ","))"
     }
   }
@@ -158,7 +162,7 @@ struct SSHWays {
     _ id: String, _ severity: Severity, _ text: String, at keyword: String, fixes: [Fix],
     effect: Effect? = nil
   ) -> Finding {
-    let location = configuration.location(of: keyword, in: block)
+    let location = configuration.location(of: keyword, in: block ?? configuration.blockForAll)
     return Finding(
       id, area, text, severity: severity, location: location, fixes: fixes, effect: effect
     ).added(to: configuration.file, isWhole: block == nil)

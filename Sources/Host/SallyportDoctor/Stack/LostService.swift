@@ -116,7 +116,7 @@ extension Machine {
   /// nil also without an sshd.
   private func lostSetting(of method: SSHMethod, _ record: ServiceRecord) -> LostService? {
     let files = [SSHStage.path, "/etc/ssh/sshd_config"]
-    switch SSHFacts.settings(of: self, []) {
+    switch SSHFacts.settings(of: self) {
     case .absent: return nil
     case .unseen(let reason):
       return LostService(

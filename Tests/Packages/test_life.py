@@ -8,6 +8,8 @@ from support.codes import totp
 BOTH = ("sallyport", "libpam-sallyport")
 PASSWORD = "correct horse"
 SERVICE = "etc/pam.d/try"
+SETTINGS = "etc/ssh/sshd_config.d/00-sallyport.conf"
+OURS = "# Written by sallyport pam enable sshd --sshd password+code\nUsePAM yes\n"
 # What dpkg and pam-auth-update note for themselves.
 NOTES = ("var/lib/dpkg", "var/lib/pam", "var/log", "var/cache", "root/")
 
@@ -145,6 +147,17 @@ def test_removing_is_refused_while_a_service_names_the_module(machine, life):
     (machine.root / SERVICE).unlink()
 
 
+def test_removing_is_refused_while_sshd_goes_by_our_settings(machine, life):
+    settings = machine.root / SETTINGS
+    settings.parent.mkdir(parents=True)
+    settings.write_text(OURS)
+    for name in (["libpam-sallyport"], ["sallyport"], BOTH):
+        done = machine.run("dpkg", "--force-depends", "--remove", *name)
+        assert done.returncode != 0 and f"/{SETTINGS} still sets" in done.stderr, done.stderr
+        assert [machine.status(name)[1] for name in BOTH] == ["i", "i"]
+    settings.unlink()
+
+
 def test_removing_takes_the_line_out_that_pam_auth_update_has_written(machine, life):
     common = machine.root / "etc/pam.d/common-auth"
     plain = common.read_text()
@@ -180,7 +193,30 @@ def test_purging_the_module_leaves_the_enrollments(machine, life):
     assert (machine.root / STORE / "users/alice/enrollment").exists()
 
 
+def test_purging_takes_our_settings_of_sshd_away_where_sshd_does_without(machine, life):
+    settings, sshd = machine.root / SETTINGS, machine.root / "usr/sbin/sshd"
+    sshd.write_text(f"#!/bin/sh\n[ -e /{SETTINGS} ] || {{ echo 'line 3: no' >&2; exit 255; }}\n")
+    sshd.chmod(0o755)
+    purge = ("sh", "/var/lib/dpkg/info/sallyport.postrm", "purge")
+    for text in (f"# {OURS}", OURS):
+        settings.write_text(text)
+        done = machine.run(*purge)
+        assert done.returncode == 0 and settings.read_text() == text
+        assert ("line 3: no" in done.stderr) == (text == OURS), done.stderr
+    # It says so only after it has read its settings.
+    sshd.write_text(
+        "#!/bin/sh\necho 'Missing privilege separation directory: /run/sshd' >&2\nexit 255\n")
+    machine.succeed(*purge)
+    assert not settings.exists()
+    settings.with_name(f"{settings.name}.purged").write_text(OURS)
+    sshd.unlink()
+    machine.succeed(*purge)
+    assert not any(settings.parent.iterdir())
+
+
 def test_purging_the_command_leaves_nothing(machine, life):
+    machine.succeed("dpkg", "--remove", "sallyport")
+    (machine.root / SETTINGS).write_text(OURS)
     machine.succeed("dpkg", "--purge", "sallyport")
     assert [machine.status(name) for name in BOTH] == ["--", "--"]
     left = {path for path in changed(machine, life) if "sallyport" in path}

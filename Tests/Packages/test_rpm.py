@@ -246,6 +246,13 @@ def test_removal_is_refused_while_a_stack_names_the_module(system):
     for ending in ("~", ".bak", ".rpmsave", ".rpmnew"):
         (stack.parent / f"x{ending}").write_text("auth required pam_sallyport.so\n")
     stack.write_text("")
+    settings = system.root / "etc/ssh/sshd_config.d/00-sallyport.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("# Written by sallyport pam enable sshd --sshd password+code\n")
+    done = system.rpm("-e", "--nodeps", *NAMES - {"sallyport-verifier"})
+    assert done.returncode != 0 and "00-sallyport.conf still sets" in done.stdout + done.stderr
+    system.have("-q", *NAMES)
+    settings.unlink()
     system.have("-e", "--nodeps", *NAMES)
     assert not (system.root / MODULE[1:]).exists()
     assert enrollment.exists()

@@ -12,7 +12,7 @@ import pytest
 from support import recipes
 from support.hosts import PASSWORD, Sshd
 from support.sallyport import COMMAND, DEFAULT_STORE, MODULE, Enrollment, handed_out
-from test_pam_sshd import DROP_INS, Daemon
+from own_sshd import DROP_INS, Daemon
 
 
 def pamtester(service, user, *answers):

@@ -20,23 +20,26 @@ struct PamDisable: Verb {
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam disable \(options.words)")
     let output = context.output(shared)
-    let plans = try plans(context, output)
+    let plans = try plans(context)
     for plan in plans { output.say(plan.text) }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }
     if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
     let lock = try context.lockPam()
-    let written = try context.writeAll(plans.map { $0.step(in: context) })
-    try context.forgetRevert(of: plans.map(\.service))
+    let removed = try context.writeAll(plans.map { $0.step(in: context) })
+    let left = removed.compactMap(\.left).first
+    if left == nil { try context.forgetRevert(of: plans.map(\.service)) }
     lock.end()
+    let written = removed.map(\.written)
     let text = zip(plans, written).map { $0.result($1) }.joined(separator: "\n")
     output.answerEach(answers(plans, written), text)
+    if let left { throw left }
   }
 
   /// Each service as if those before it were written. Of one program, those that are off stay so
   /// if another one is on.
-  private func plans(_ context: Context, _ output: Output) throws(CommandError) -> [PamRemoval] {
+  private func plans(_ context: Context) throws(CommandError) -> [PamRemoval] {
     var directory = context.stacks
     var plans: [PamRemoval] = []
     for one in options.chosen(in: context) {
@@ -44,7 +47,7 @@ struct PamDisable: Verb {
       let before = plans.count
       for service in one.services {
         do throws(CommandError) {
-          let plan = try PamRemoval(service, in: directory, context, output)
+          let plan = try PamRemoval(service, in: directory, context)
           if let change = plan.change { directory = directory.assuming(change) }
           plans.append(plan)
         } catch {
@@ -88,16 +91,14 @@ struct PamRemoval {
   let change: StackChange?
   private let ssh: SSHRemoval?
 
-  init(_ service: String, in directory: StackDirectory, _ context: Context, _ output: Output)
-    throws(CommandError)
-  {
+  init(_ service: String, in directory: StackDirectory, _ context: Context) throws(CommandError) {
     self.service = service
-    ssh = service == "sshd" ? try SSHRemoval(context, output) : nil
+    ssh = service == "sshd" ? try SSHRemoval(context) : nil
     do throws(StackRefusal) {
       change = try StackPlanner(service, in: directory).disable()
     } catch {
       let isGone = [.notEnabled, .noSuchService].contains(error.cause)
-      guard isGone, ssh?.stage != nil || context.isStillRecorded(service) else {
+      guard isGone, ssh?.isThere == true || context.isStillRecorded(service) else {
         throw .stack(error)
       }
       change = nil
@@ -112,19 +113,22 @@ struct PamRemoval {
       : diffs.joined(separator: "\n")
   }
 
-  func step(in context: Context) -> PamStep<StackWriter.Written?> {
+  /// What was removed. `left`: why sshd's settings are still there all the same.
+  typealias Removed = (written: StackWriter.Written?, left: CommandError?)
+
+  func step(in context: Context) -> PamStep<Removed> {
     let write = { () throws(CommandError) in try change.map(context.write) }
     return PamStep(service: service, change: change) { () throws(CommandError) in
-      let written =
-        if let ssh {
-          try ssh.turnOff(changesPAM: change != nil, write) {
-            change?.isWritten(in: context.stacks) == true
-          }
-        } else {
-          try write()
+      var removed: Removed = (nil, nil)
+      if let ssh {
+        (removed.written, removed.left) = try ssh.turnOff(changesPAM: change != nil, write) {
+          change?.isWritten(in: context.stacks) == true
         }
+      } else {
+        removed.written = try write()
+      }
       context.keepRecord(of: service)
-      return written
+      return removed
     }
   }
 

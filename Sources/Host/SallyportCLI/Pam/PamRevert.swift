@@ -63,7 +63,7 @@ struct PamRevert: Verb {
       pending = try context.pendingRevert()
     }
     let output = context.output(shared)
-    try context.takeBack(pending, output)
+    try context.takeBack(pending)
     try context.forgetRevert()
     lock.end()
     let names = pending.names.joined(separator: ", ")
@@ -95,14 +95,14 @@ extension Context {
 
   /// sshd first, which was written last. What fails does not keep the others from being taken back,
   /// and leaves the file, so that it can be tried again.
-  fileprivate func takeBack(_ pending: PendingRevert, _ output: Output) throws(CommandError) {
+  fileprivate func takeBack(_ pending: PendingRevert) throws(CommandError) {
     var problems: [CommandError] = []
     for service in pending.names.reversed() {
       do throws(CommandError) {
         if service == "sshd" {
-          try takeBackSSHD(pending, output)
+          try takeBackSSHD(pending)
         } else {
-          _ = try PamRemoval(service, in: stacks, self, output).step(in: self).write()
+          _ = try PamRemoval(service, in: stacks, self).step(in: self).write()
         }
       } catch {
         // The command was ended before it came to this one, or it is off again.
@@ -113,21 +113,17 @@ extension Context {
     if let first = problems.first { throw first }
   }
 
-  private func takeBackSSHD(_ pending: PendingRevert, _ output: Output) throws(CommandError) {
+  private func takeBackSSHD(_ pending: PendingRevert) throws(CommandError) {
     let isListed = pending.services.contains("sshd")
     switch pending.settings {
     case .unchanged: try takeBackLines()
     case .absent:
-      if isListed {
-        _ = try PamRemoval("sshd", in: stacks, self, output).step(in: self).write()
-      } else {
-        let nothing = { () throws(CommandError) in }
-        try SSHRemoval(self, output).turnOff(changesPAM: false, nothing, isWritten: { true })
-      }
-      if machine.hasSSHFile {
-        throw CommandError(
-          .configuration, "\(SSHStage.path) was not taken back", hints: ["sallyport pam revert"])
-      }
+      let nothing = { () throws(CommandError) in }
+      let left =
+        isListed
+        ? try PamRemoval("sshd", in: stacks, self).step(in: self).write().left
+        : try SSHRemoval(self).turnOff(changesPAM: false, nothing, isWritten: { true }).left
+      if let left { throw left }
     case .method(let method):
       if isListed {
         do throws(CommandError) {
@@ -136,7 +132,7 @@ extension Context {
           guard case .stack(.notEnabled) = error.cause else { throw error }
         }
       }
-      try SSHRemoval(self, output).restore(method)
+      try SSHRemoval(self).restore(method)
       keepRecord(of: "sshd")
     }
   }

@@ -7,25 +7,25 @@ import SallyportSupport
 struct SSHRemoval {
   /// What our file says; nil if there is none, or if it is not as we write it.
   let stage: SSHStage?
+  /// Why the file there stays; nil if it is ours.
+  private let obstacle: SSHTrouble?
   private let machine: Machine
   private let running: RunningSSHD
   private let file: SSHFile
-  private let output: Output
 
   /// Throws if the PAM lines have `after-key` and our file is not as we write it: it is then
   /// unknown what sshd will ask for.
-  init(_ context: Context, _ output: Output) throws(CommandError) {
+  init(_ context: Context) throws(CommandError) {
     machine = context.machine
     running = RunningSSHD(context.machine, as: context.caller ?? "root")
-    (file, self.output) = (SSHFile(root: context.stacks.root), output)
+    file = SSHFile(root: context.stacks.root)
     do throws(SSHTrouble) {
-      stage = try context.machine.sshStage()
+      (stage, obstacle) = (try context.machine.sshStage(), nil)
     } catch {
       if context.stacks.stack(of: "sshd")[.auth].contains(where: \.isAfterKey) {
         throw CommandError(error)
       }
-      stage = nil
-      output.warn(error.message.text)
+      (stage, obstacle) = (nil, error)
     }
   }
 
@@ -36,11 +36,13 @@ struct SSHRemoval {
   }
 
   /// Removes our file, and calls `write` at its place among the steps; `write` removes the PAM
-  /// lines if `changesPAM`. If it throws, `isWritten` says whether they are gone.
+  /// lines if `changesPAM`. If it throws, `isWritten` says whether they are gone. `left` is why
+  /// sshd's settings could not be undone though the PAM lines are gone.
   func turnOff<Value>(
     changesPAM: Bool, _ write: () throws(CommandError) -> Value, isWritten: () -> Bool
-  ) throws(CommandError) -> Value {
-    guard let stage else { return try write() }
+  ) throws(CommandError) -> (value: Value, left: CommandError?) {
+    guard let stage else { return (try write(), obstacle.map(SSHRemoval.left)) }
+    machine.makeSSHDirectory()
     var (now, isTold) = (stage, false)
     let value: Value
     do throws(CommandError) {
@@ -53,21 +55,37 @@ struct SSHRemoval {
       if isWritten() { throw error }
       throw file.takenBack(stage.text, isTold ? listener : nil, error)
     }
+    return (value, remove(from: now))
+  }
+
+  /// Returns why our file is still there, or why the running sshd may still go by it.
+  private func remove(from now: SSHStage) -> CommandError? {
+    var isTold = false
     do throws(SSHTrouble) {
-      isTold = false
       try put(nil, &isTold)
+      return nil
     } catch {
-      if !isTold { restore(now) }
-      output.warn(error.message.text)
-      for hint in error.message.hints { output.say("hint: \(hint)") }
+      if isTold { return CommandError(error) }
+      do throws(SSHTrouble) {
+        try file.put(now.text)
+        return SSHRemoval.left(error)
+      } catch let second {
+        return SSHRemoval.left(second)
+      }
     }
-    return value
+  }
+
+  private static func left(_ trouble: SSHTrouble) -> CommandError {
+    let message = trouble.message
+    return CommandError(
+      message.status, "sshd's settings are still there: \(message.text)", hints: message.hints)
   }
 
   /// Users with a key may have no password, but are asked for one as soon as the PAM lines are
   /// gone. If sshd will accept a key alone once our file is removed, accept a key alone from here
   /// on.
   private func pass(_ now: inout SSHStage, _ isTold: inout Bool) throws(SSHTrouble) {
+    guard machine.hasSSHD else { return }
     // Ask sshd what applies without the file. The running sshd does not reload meanwhile.
     try file.put(nil)
     let letsKeysAlone = try machine.sshLetsKeysAlone()
@@ -76,8 +94,12 @@ struct SSHRemoval {
     try put(now.text, &isTold)
   }
 
+  /// Whether there is a file by our name, ours or not.
+  var isThere: Bool { stage != nil || obstacle != nil }
+
   /// Puts back what our file said before.
   func restore(_ method: SSHMethod) throws(CommandError) {
+    machine.makeSSHDirectory()
     var isTold = false
     try asSSH { () throws(SSHTrouble) in
       try put(SSHStage(method: method).text, &isTold)
@@ -90,19 +112,13 @@ struct SSHRemoval {
     if let complaint = machine.sshComplaint() { throw .sshd(complaint) }
     guard let listener else { return }
     isTold = true
-    try listener.reload([])
-  }
-
-  private func restore(_ stage: SSHStage) {
-    do throws(SSHTrouble) {
-      try file.put(stage.text)
-    } catch {
-      output.warn(error.message.text)
-    }
+    let fate = text == nil ? "\(SSHStage.path) was removed" : "nothing was changed"
+    try listener.reload([], otherwise: fate)
   }
 
   /// The running sshd; nil if none is running.
   private var listener: RunningSSHD? {
+    guard machine.hasSSHD else { return nil }
     do throws(SSHTrouble) {
       try running.needListener()
     } catch {

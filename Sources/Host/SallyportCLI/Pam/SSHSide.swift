@@ -23,6 +23,7 @@ struct SSHSide {
   init?(_ method: SSHMethod?, enrolled: [String], isDryRun: Bool, _ context: Context)
     throws(SSHTrouble)
   {
+    context.machine.makeSSHDirectory()
     let hasAfterKey = context.stacks.stack(of: "sshd")[.auth].contains(where: \.isAfterKey)
     guard
       let plan = try SSHPlan(

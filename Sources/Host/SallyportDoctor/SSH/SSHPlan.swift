@@ -1,3 +1,4 @@
+import Glibc
 import PAMStack
 import SallyportSupport
 
@@ -157,10 +158,27 @@ package struct SSHPlan {
 }
 
 extension Machine {
-  /// The error of `sshd -t` about its configuration; nil if it accepts it.
+  /// The error of `sshd -t` about its configuration; nil if it accepts it, or if there is no sshd.
   package func sshComplaint() -> String? {
-    guard let done = run(["sshd", "-t"]).value else { return "sshd -t cannot be run" }
-    return done.status == 0 ? nil : done.complaint
+    switch run(["sshd", "-t"]) {
+    case .absent: nil
+    case .unseen(let reason): reason
+    case .seen(let done): done.status == 0 ? nil : done.complaint
+    }
+  }
+
+  package var hasSSHD: Bool { run(["sshd", "-t"]) != .absent }
+
+  /// Makes the directory below /run without which sshd tells nothing of its settings, where no
+  /// sshd has been started yet. It stays, as the one that sshd's init script makes: an sshd that is
+  /// started meanwhile needs it.
+  package func makeSSHDirectory() {
+    let words = sshComplaint()?.split(separator: " ").suffix(5) ?? []
+    guard words.dropLast().elementsEqual(["Missing", "privilege", "separation", "directory:"]),
+      let path = words.last, path.hasPrefix("/")
+    else { return }
+    // SAFETY: the C string lives for the call.
+    _ = unsafe mkdir(root + path, 0o755)
   }
 
   /// Whether there is a file of ours among sshd's settings.

@@ -49,13 +49,16 @@ package struct RunningSSHD {
   }
 
   /// Tells it to reload, and waits until it offers `wanted`, or else what its configuration says.
-  /// `settings` are for the message of an error.
-  package func reload(_ settings: [SSHSetting], wanted: Set<String>? = nil) throws(SSHTrouble) {
+  /// `settings` and `fate`, what has become of our file, are for the message of an error.
+  package func reload(
+    _ settings: [SSHSetting], wanted: Set<String>? = nil,
+    otherwise fate: String = "nothing was changed"
+  ) throws(SSHTrouble) {
     let base = try machine.sshSettings()
     let listener = Listener(base)
     var wanted = wanted ?? []
     if wanted.isEmpty { wanted = try expected(at: listener).offered }
-    let process = try tell(base)
+    let process = try tell(base, otherwise: fate)
     var answer = ask(listener)
     for pause in RunningSSHD.pauses where answer != .offers(wanted) {
       sys_sleep(pause * 1_000_000)
@@ -71,7 +74,7 @@ package struct RunningSSHD {
       .configuration,
       "the sshd at \(listener.text) has not taken the settings\(started): "
         + "\(offered ?? "it does not answer"), not \(wanted.sorted().joined(separator: ",")); "
-        + "nothing was changed",
+        + fate,
       hints: settings.map { "\(file ?? "first in its file"): \($0.text)" } + [SSHTrouble.byHand])
   }
 
@@ -102,12 +105,12 @@ package struct RunningSSHD {
 
   /// Tells sshd to reload and returns its process ID, if known. An sshd that is started for each
   /// connection needs no reload; what it offers shows that.
-  private func tell(_ settings: SSHSettings) throws(SSHTrouble) -> Int32? {
+  private func tell(_ settings: SSHSettings, otherwise fate: String) throws(SSHTrouble) -> Int32? {
     if machine.isRunBySystemd {
       for unit in ["ssh.service", "sshd.service"] {
         guard machine.answer(["systemctl", "is-active", unit]) != nil else { continue }
         guard let done = machine.run(["systemctl", "reload", unit]).value, done.status == 0 else {
-          throw .notReloaded("systemctl reload \(unit) failed")
+          throw .notReloaded("systemctl reload \(unit) failed; \(fate)")
         }
         let main = machine.answer(["systemctl", "show", "-P", "MainPID", unit])
         return main.flatMap(Int32.init(line:))
@@ -118,7 +121,7 @@ package struct RunningSSHD {
       machine.text("/proc/\(process)/comm").value == "sshd\n"
     else { return nil }
     if kill(process, SIGHUP) != 0 {
-      throw .notReloaded("process \(process) cannot be told: errno \(errno)")
+      throw .notReloaded("process \(process) cannot be told: errno \(errno); \(fate)")
     }
     return process
   }

@@ -32,7 +32,7 @@ package struct SSHTrouble: Error {
 
   /// sshd could not be told to reload its configuration.
   static func notReloaded(_ reason: String) -> SSHTrouble {
-    SSHTrouble(.configuration, "\(reason); nothing was changed", hints: [byHand])
+    SSHTrouble(.configuration, reason, hints: [byHand])
   }
 
   /// Values that are, or would be, in effect instead of the wanted ones.

@@ -39,6 +39,8 @@ final class FakeSSHD {
   var failing: Set<Int> = []
   /// sshd refuses its settings without our file.
   var needsOurs = false
+  /// Without this directory it tells nothing, once its settings were read.
+  var directory: String?
   /// Called after a reload.
   var reloaded: () -> Void = {}
   /// Our file, as the sshd that runs has read it.
@@ -75,6 +77,12 @@ final class FakeSSHD {
   var dropIn: String? { machine.read(SSHStage.path) }
 
   private func answer(_ words: [String]) -> Probe<CommandOutput> {
+    if words[0] == "sshd", complaint == nil, let directory,
+      !FileManager.default.fileExists(atPath: machine.root + directory)
+    {
+      let errors = "Missing privilege separation directory: \(directory)\n"
+      return .seen(CommandOutput(status: 255, errors: errors))
+    }
     switch words.prefix(2) {
     case ["sshd", "-t"]:
       ways.append(SSHSettings(said([], dropIn ?? "")).ways)

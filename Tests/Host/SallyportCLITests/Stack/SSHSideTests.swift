@@ -95,7 +95,9 @@ import Testing
     try machine.write(SSHStage.path, changed)
     #expect(machine.run("enable", "sshd", "--yes").status == 73)
     let done = machine.run("disable", "sshd", "--yes")
-    #expect(done.status == 0 && done.aside.contains("is not as this command writes it"))
+    #expect(done.status == 73 && done.aside.contains("is not as this command writes it"))
+    #expect(machine.read("/etc/pam.d/sshd")?.contains("pam_sallyport") == false)
+    #expect(machine.run("disable", "sshd", "--yes").status == 73)
     #expect(sshd.dropIn == changed)
   }
 

@@ -85,10 +85,48 @@ import Testing
   @Test func `where sshd needs our file nobody with a key is kept out after disable`() {
     #expect(machine.run("enable", "sshd", "--sshd", "key+code", "--yes").status == 0)
     sshd.needsOurs = true
+    for _ in 0..<2 {
+      let done = machine.run("disable", "sshd", "--yes")
+      #expect(done.status == 78 && done.aside.contains("sshd's settings are still there: sshd"))
+      #expect(done.aside.contains("without ours"))
+      #expect(sshd.dropIn == keyAlone.text && sshd.read == keyAlone.text)
+      #expect(!pam().contains("pam_sallyport"))
+    }
+    sshd.needsOurs = false
+    #expect(machine.run("disable", "sshd", "--yes").status == 0 && sshd.dropIn == nil)
+  }
+
+  @Test func `a service that was off before stays off where sshd's settings cannot be undone`() {
+    #expect(machine.run("enable", "sudo", "sshd", "--yes").status == 0)
+    sshd.needsOurs = true
+    #expect(machine.run("disable", "sudo", "sshd", "--yes").status == 78)
+    #expect(machine.read("/etc/pam.d/sudo")?.contains("pam_sallyport") == false)
+  }
+
+  @Test func `an sshd that keeps the settings after they were removed is an error`() {
+    #expect(machine.run("enable", "sshd", "--yes").status == 0)
+    sshd.reloads = false
     let done = machine.run("disable", "sshd", "--yes")
-    #expect(done.status == 0 && done.aside.contains("without ours"))
-    #expect(sshd.dropIn == keyAlone.text && sshd.read == keyAlone.text)
+    #expect(done.status == 78 && done.aside.contains("; \(SSHStage.path) was removed\n"))
+    #expect(sshd.dropIn == nil && !pam().contains("pam_sallyport"))
+  }
+
+  @Test func `an sshd that does not run and has no directory is turned off all the same`() throws {
+    #expect(machine.run("enable", "sshd", "--sshd", "key+code", "--yes").status == 0)
+    (sshd.isListening, sshd.directory) = (false, "/run/sshd")
+    let count = sshd.events.count
+    let done = machine.run("disable", "sshd", "--yes")
+    #expect(done.status == 0 && done.aside.isEmpty, "\(done.aside)")
+    #expect(sshd.dropIn == nil && sshd.events.count == count)
     #expect(!pam().contains("pam_sallyport"))
+  }
+
+  @Test func `where sshd is no longer installed its settings go all the same`() {
+    #expect(machine.run("enable", "sshd", "--sshd", "key+code", "--yes").status == 0)
+    machine.programs = { _ in .absent }
+    let done = machine.run("disable", "sshd", "--yes")
+    #expect(done.status == 0 && done.aside.isEmpty, "\(done.aside)")
+    #expect(sshd.dropIn == nil && !pam().contains("pam_sallyport"))
   }
 
   @Test func `a file that somebody changed keeps the lines that suit it`() throws {

@@ -7,7 +7,7 @@ extension AccountFacts {
       return people.filter { $0.uid != 0 || isRootIn }
     case _ where ["sudo", "sudo-i"].contains(service) || sudoers?.runs(service) == true:
       return people.filter { $0.uid != 0 && mayCall($0, sudoers) }
-    case _: return people.filter { $0.hasPassword != false }
+    case _: return people.filter { $0.password != .none }
     }
   }
 }

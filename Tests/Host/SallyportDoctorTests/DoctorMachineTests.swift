@@ -337,10 +337,12 @@ import Testing
     let names = { (service: String, ssh: SSHFacts?) in
       accounts.people(of: service, sudoers, ssh).map(\.name)
     }
-    #expect(names("sshd", Healthy.ssh()) == ["alice", "keys"])
-    #expect(names("sshd", Healthy.ssh("permitrootlogin yes")) == ["root", "alice", "keys"])
+    // Also daemon, who has a password and a shell.
+    #expect(names("sshd", Healthy.ssh()) == ["alice", "keys", "daemon"])
+    let withRoot = names("sshd", Healthy.ssh("permitrootlogin yes"))
+    #expect(withRoot == ["root", "alice", "keys", "daemon"])
     #expect(names("sudo", nil) == ["alice"])
-    #expect(names("login", nil) == ["root", "alice"])
+    #expect(names("login", nil) == ["root", "alice", "daemon"])
     #expect(accounts.members(of: "keys") == ["keys"])
   }
 }

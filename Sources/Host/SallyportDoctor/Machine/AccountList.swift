@@ -10,6 +10,7 @@ package struct HomeAccount {
   package let home: String
   package let user: UInt32
   package let group: UInt32
+  package var shell = ""
 
   /// Whether it is neither root nor a system account.
   package var isPerson: Bool { HomeAccount.people.contains(user) }
@@ -78,8 +79,13 @@ package struct AccountBook {
           account: Account(
             name: name, uid: unsafe found.pw_uid, group: unsafe found.pw_gid),
           home: unsafe String(cString: home), user: unsafe found.pw_uid,
-          group: unsafe found.pw_gid))
+          group: unsafe found.pw_gid, shell: unsafe shell(of: found)))
     }
+  }
+
+  @unsafe private static func shell(of found: passwd) -> String {
+    // SAFETY: a C string of the entry, or NULL.
+    unsafe found.pw_shell.map { unsafe String(cString: $0) } ?? ""
   }
 }
 
@@ -92,13 +98,41 @@ extension AccountBook {
       if errno == 0 || errno == ENOENT { return nil }
       throw .system("getgrnam", path: group, errno: errno)
     }
+    return unsafe members(of: entry.pointee)
+  }
+
+  @unsafe private static func members(of found: group) -> [[UInt8]] {
     var members: [[UInt8]] = []
-    guard var next = unsafe entry.pointee.gr_mem else { return members }
+    // SAFETY: a list of C strings that ends with NULL.
+    guard var next = unsafe found.gr_mem else { return members }
     while let name = unsafe next.pointee {
       members.append(unsafe Array(UnsafeRawBufferPointer(start: name, count: strlen(name))))
       unsafe next += 1
     }
     return members
+  }
+
+  /// Every group that the database lists.
+  static func groups() throws(StoreTrouble) -> [AccountFacts.Group] {
+    try reading.withLock { _ throws(StoreTrouble) in
+      var groups: [AccountFacts.Group] = []
+      setgrent()
+      defer { endgrent() }
+      while true {
+        errno = 0
+        // SAFETY: the entry is valid until the next call, and is copied before it.
+        guard let entry = unsafe getgrent() else {
+          if errno == 0 || errno == ENOENT { return groups }
+          throw .system("getgrent", path: "", errno: errno)
+        }
+        guard let name = unsafe entry.pointee.gr_name else { continue }
+        groups.append(
+          AccountFacts.Group(
+            name: unsafe String(cString: name), number: unsafe entry.pointee.gr_gid,
+            members: unsafe members(of: entry.pointee).map { String(decoding: $0, as: UTF8.self) },
+            isInFile: false))
+      }
+    }
   }
 
   /// Whether the database may have people who are not `listed`: nsswitch.conf has a source beyond
@@ -135,7 +169,7 @@ extension AccountBook {
     }
     return HomeAccount(
       account: account, home: unsafe String(cString: home), user: unsafe found.pw_uid,
-      group: unsafe found.pw_gid)
+      group: unsafe found.pw_gid, shell: unsafe shell(of: found))
   }
 }
 

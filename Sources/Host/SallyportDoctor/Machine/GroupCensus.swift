@@ -16,7 +16,7 @@ final class GroupCensus {
   /// Of groups that are not in this machine's files: why nothing shows who is not in them; nil if
   /// they do not come from SSSD, or it tells.
   private lazy var silence: String? = silenceOfSSSD()
-  private lazy var ownGroups = Set(AccountFacts(of: machine).groups.map(\.name))
+  private lazy var ownGroups = Set(AccountFacts(of: machine, listing: .none).groups.map(\.name))
 
   init(of machine: Machine = Machine()) { self.machine = machine }
 

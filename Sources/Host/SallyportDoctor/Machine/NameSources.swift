@@ -6,12 +6,14 @@ package struct NameSources: Equatable {
   /// Whether all of it is in files of this machine, so that what is not found is not there.
   package var areFiles: Bool { sources?.allSatisfy { $0 == "files" } == true }
 
-  /// How many are neither files nor made up of what this machine knows by itself; nil if the file
+  /// Those that are neither files nor made up of what this machine knows by itself; nil if the file
   /// cannot be read.
-  var directories: Int? {
+  var directoryNames: [String]? {
     let local = ["files", "compat", "systemd", "db", "mymachines", "altfiles", "extrausers"]
-    return sources?.count { !local.contains($0) }
+    return sources?.filter { !local.contains($0) }
   }
+
+  var directories: Int? { directoryNames?.count }
 
   /// Whether no directory of the network is asked. False if the file cannot be read.
   package var areLocal: Bool { directories == 0 }

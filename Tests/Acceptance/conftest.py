@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support import only
+from support.dealing import pytest_xdist_make_scheduler  # noqa: F401
 from support.logsink import LogSink
 from support.pam_driver import VALGRIND, Driver
 from support.sallyport import COMMAND, MODULE, REAL_ROOT, Services, Store, handed_out
@@ -45,8 +46,7 @@ def pytest_runtest_teardown():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Those that are alone one after the other, beside the short ones that come first elsewhere;
-    then the long ones."""
+    """Those that are alone, then the long ones, so that none of them is left for the end."""
     only.keep(config, items)
     items.sort(key=lambda item: next(
         (place for place, marker in enumerate(("alone", "first"))

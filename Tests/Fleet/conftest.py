@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import only
+from support.dealing import pytest_xdist_make_scheduler  # noqa: F401
 from support.fleet import VERIFIER, Cluster, Verifier, host_rows
 from support.stage import WHOLE, Stage
 

@@ -77,6 +77,7 @@ def killed(call, count, words):
     return done.returncode in (-9, 137)
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("words, before", [(ON, []), (OFF, ["sudo", "sudo-i"])], ids=["enable", "disable"])
 def test_a_kill_between_the_two_is_told_and_mended_and_keeps_nobody_out(words, before, store):
     alice = store.enroll(allow_missing=False)

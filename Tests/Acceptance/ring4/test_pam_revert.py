@@ -110,6 +110,7 @@ def test_a_terminal_that_is_closed_changes_nothing_of_it(store):
     assert services() == BASE
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("call", ["link", "rename", "fsync"])
 def test_what_a_killed_command_has_changed_is_taken_back(call, store):
     store.enroll(allow_missing=False)

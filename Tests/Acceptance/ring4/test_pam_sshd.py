@@ -186,6 +186,7 @@ def asks(daemon, store):
     return alice
 
 
+@pytest.mark.first
 def test_a_kill_on_the_way_to_a_key_as_well_opens_no_way_by_a_key_alone(asks, daemon, store):
     fresh = store.state("alice").read_bytes()
     seen, kills = set(), 0
@@ -224,6 +225,7 @@ def test_no_signal_that_can_be_held_back_ends_it_between_two_steps(sent, asks, d
 CALLS = {"link": 1, "rename": 1, "unlink": 1, "fsync": 1, "kill": 1, "pipe2": 8}
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("verb", ["enable", "disable"])
 @pytest.mark.parametrize("method", METHODS[:2])
 def test_a_kill_lets_nobody_in_by_a_code_and_keeps_nobody_out(method, verb, daemon, store):

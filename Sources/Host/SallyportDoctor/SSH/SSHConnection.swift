@@ -1,5 +1,7 @@
 /// A connection to sshd: what Match blocks ask of it, but for the user.
 struct SSHConnection: Hashable {
+  /// As it is shown.
+  var name: String
   /// The address that it comes from, and the name of that host, as sshd sees it.
   var address, host: String
   /// The address and port that it reaches.
@@ -10,12 +12,15 @@ struct SSHConnection: Hashable {
   /// From an address that no network has (RFC 5737).
   static func elsewhere(port: String) -> SSHConnection {
     SSHConnection(
-      address: "203.0.113.1", host: "203.0.113.1", localAddress: "203.0.113.2", port: port)
+      name: "anywhere", address: "203.0.113.1", host: "203.0.113.1", localAddress: "203.0.113.2",
+      port: port)
   }
 
   /// From this machine.
   static func here(port: String) -> SSHConnection {
-    SSHConnection(address: "127.0.0.1", host: "localhost", localAddress: "127.0.0.1", port: port)
+    SSHConnection(
+      name: "this machine", address: "127.0.0.1", host: "localhost", localAddress: "127.0.0.1",
+      port: port)
   }
 
   /// The options with which `sshd -T` prints the settings for a user. They say all of the

@@ -83,7 +83,8 @@ package struct RunningSSHD {
     let host = listener.host
     return try machine.sshSettings(
       user: user,
-      from: SSHConnection(address: host, host: host, localAddress: host, port: listener.port))
+      from: SSHConnection(
+        name: listener.text, address: host, host: host, localAddress: host, port: listener.port))
   }
 
   private func ask(_ listener: Listener) -> Answer {

@@ -120,11 +120,11 @@ extension SSHFacts {
     }
   }
 
-  private static let unsatisfiable = "AuthenticationMethods cannot be satisfied"
+  static let unsatisfiable = "AuthenticationMethods cannot be satisfied"
 
   /// sshd does not start, and prints no settings, if no list of methods can be completed. Then asks
   /// for the settings without the lists.
-  private func unsatisfied(of machine: Machine) -> Probe<SSHSettings> {
+  func unsatisfied(of machine: Machine) -> Probe<SSHSettings> {
     let line = configuration.lines.first {
       $0.keyword == "authenticationmethods" && $0.block == nil
     }

@@ -1,0 +1,225 @@
+import PAMStack
+
+/// Why it is not known what sshd lets an account try.
+enum SSHGap: Hashable {
+  /// sshd does not print its settings, or a file of them cannot be read; with the complaint.
+  case silent(String)
+  /// There are more kinds of accounts and connections than runs of sshd.
+  case tooMany(runs: Int)
+  /// sshd has other settings for another account, or connection, of the same kind.
+  case contradictory
+}
+
+/// What sshd lets an account try.
+enum SSHAnswer: Equatable {
+  /// There is no sshd.
+  case absent
+  case seen([SSHEntrance])
+  case unseen(SSHGap)
+}
+
+/// What sshd lets each account try, for each kind of connection.
+///
+/// sshd is asked once for each set of Match blocks that hold for somebody, since nothing else makes
+/// its settings differ.
+struct SSHAccess {
+  /// `anywhere`, `this machine`, those that were asked for, and one for each pattern of an address,
+  /// host or port that makes a difference.
+  let connections: [SSHConnection]
+  private let blocks: SSHBlocks
+  private let logins: SSHLogins
+  /// By connection, then by the Match blocks that hold for the account.
+  private let doors: [[[Bool]: SSHRuns.Answer<SSHDoor>]]
+  /// Of every account.
+  private let whole: SSHAnswer?
+
+  /// A limit, as each takes some 10 ms.
+  static let mostRuns = 150
+
+  /// `options` are given to sshd besides, such as `-o`; `addresses` are asked about besides.
+  init(
+    of machine: Machine, _ accounts: AccountFacts, options: [String] = [],
+    addresses: [String] = []
+  ) {
+    let configuration = SSHConfiguration(of: machine)
+    let blocks = SSHBlocks(configuration)
+    (self.blocks, logins) = (blocks, SSHLogins(accounts, of: machine))
+    var base = SSHFacts(settings: SSHFacts.settings(of: machine, options))
+    base.configuration = configuration
+    let isStarting = base.settings != .unseen(SSHFacts.unsatisfiable)
+    if !isStarting { base.settings = base.unsatisfied(of: machine) }
+    let settings: SSHSettings
+    switch base.settings {
+    case .absent:
+      (connections, doors, whole) = ([], [], .absent)
+      return
+    case .unseen(let reason):
+      (connections, doors, whole) = ([], [], .unseen(.silent(reason)))
+      return
+    case .seen(let found): settings = found
+    }
+    let connections = SSHConnections(
+      configuration, blocks, ports: settings.all("port"), usesNames: settings.isOn("usedns"),
+      addresses: addresses
+    ).all
+    self.connections = connections
+    whole = configuration.unread.first.map { .unseen(.silent($0)) }
+    var runs = SSHRuns(machine, options, blocks)
+    // Where no list can be completed sshd does not start, for nobody.
+    if isStarting { runs.ask(accounts.accounts.map(logins.login), connections) }
+    let kinds = runs.kinds(of: accounts.accounts.map(logins.login))
+    doors = connections.map { connection in
+      let held = blocks.about(connection)
+      return Dictionary(
+        uniqueKeysWithValues: kinds.map { kind in
+          let holding = blocks.holding(kind, held)
+          let answer = isStarting ? runs.answer(holding) : .seen(settings)
+          return (
+            kind,
+            answer.map {
+              SSHDoor(
+                $0, configuration, blocks: holding, from: connection, isStarting: isStarting)
+            }
+          )
+        })
+    }
+  }
+
+  /// Of one of `connections`.
+  func entrances(of account: AccountFacts.Account, from connection: SSHConnection) -> SSHAnswer {
+    if let whole { return whole }
+    let login = logins.login(account)
+    switch door(of: login, from: connection) {
+    case .seen(let door): return .seen(door.entrances(for: login))
+    case .unseen(let gap): return .unseen(gap)
+    }
+  }
+
+  private func door(of login: SSHLogin, from connection: SSHConnection) -> SSHRuns.Answer<SSHDoor> {
+    guard let index = connections.firstIndex(of: connection),
+      let door = doors[index][blocks.about(login)]
+    else { return .unseen(.tooMany(runs: SSHAccess.mostRuns)) }
+    return door
+  }
+}
+
+/// What sshd looks at of each account.
+struct SSHLogins {
+  /// By path; none of the others is a file that can be executed.
+  private let shells: Set<String>
+  private let locked: Set<String>
+  private let groups: [UInt32: [UInt8]]
+
+  init(_ accounts: AccountFacts, of machine: Machine) {
+    shells = Set(accounts.accounts.map(SSHLogins.shell)).filter { path in
+      machine.file(path).value.map { $0.isRegular && $0.mode & 0o111 != 0 } ?? false
+    }
+    let rows = linesOf(machine.text("/etc/shadow").value ?? "").map { $0.split(separator: ":") }
+    locked = Set(rows.filter { $0.count > 1 && $0[1].hasPrefix("!") }.map { String($0[0]) })
+    groups = Dictionary(
+      accounts.groups.map { ($0.number, Array($0.name.utf8)) }, uniquingKeysWith: { one, _ in one })
+  }
+
+  private static func shell(_ account: AccountFacts.Account) -> String {
+    account.shell.isEmpty ? "/bin/sh" : account.shell
+  }
+
+  func login(_ account: AccountFacts.Account) -> SSHLogin {
+    SSHLogin(
+      name: Array(account.name.utf8),
+      groups: ([account.group] + account.groups).compactMap { groups[$0] },
+      isRoot: account.uid == 0, hasShell: shells.contains(SSHLogins.shell(account)),
+      isLocked: locked.contains(account.name))
+  }
+}
+
+/// The runs of `sshd -T`, one for each set of Match blocks that hold together.
+struct SSHRuns {
+  enum Answer<Value> {
+    case seen(Value)
+    case unseen(SSHGap)
+
+    func map<Other>(_ change: (Value) -> Other) -> Answer<Other> {
+      switch self {
+      case .seen(let value): .seen(change(value))
+      case .unseen(let gap): .unseen(gap)
+      }
+    }
+  }
+
+  /// Logins for which a set of blocks holds.
+  private struct Question {
+    let user: String
+    let connection: SSHConnection
+  }
+
+  private let machine: Machine
+  private let options: [String]
+  private let blocks: SSHBlocks
+  private var answers: [[Int]: Answer<SSHSettings>] = [:]
+  private var count = 0
+
+  init(_ machine: Machine, _ options: [String], _ blocks: SSHBlocks) {
+    (self.machine, self.options, self.blocks) = (machine, options, blocks)
+  }
+
+  /// The classes of accounts, in their order.
+  func kinds(of logins: [SSHLogin]) -> [[Bool]] {
+    var known: Set<[Bool]> = []
+    return logins.map(blocks.about).filter { known.insert($0).inserted }
+  }
+
+  func answer(_ holding: [Int]) -> Answer<SSHSettings> {
+    answers[holding] ?? .unseen(.tooMany(runs: SSHAccess.mostRuns))
+  }
+
+  /// The first connections are the most important. Where runs are left, sshd is asked about another
+  /// login of the same kind: it shows whether patterns are read here as sshd reads them.
+  mutating func ask(_ logins: [SSHLogin], _ connections: [SSHConnection]) {
+    var order: [[Int]] = []
+    var questions: [[Int]: (first: Question, last: Question)] = [:]
+    let held = connections.map(blocks.about)
+    var users: [[Bool]: (first: String, last: String)] = [:]
+    // In what sshd is asked, a comma ends the name.
+    for login in logins where !login.name.contains(UInt8(ascii: ",")) {
+      let (kind, name) = (blocks.about(login), String(decoding: login.name, as: UTF8.self))
+      users[kind] = (users[kind]?.first ?? name, name)
+    }
+    let kinds = self.kinds(of: logins)
+    for (connection, about) in zip(connections, held) {
+      for kind in kinds {
+        guard let names = users[kind] else { continue }
+        let holding = blocks.holding(kind, about)
+        let last = Question(user: names.last, connection: connection)
+        if let known = questions[holding] {
+          questions[holding] = (known.first, last)
+        } else {
+          order.append(holding)
+          questions[holding] = (Question(user: names.first, connection: connection), last)
+        }
+      }
+    }
+    for holding in order {
+      if let first = questions[holding]?.first { answers[holding] = run(first) }
+    }
+    for holding in order {
+      guard count < SSHAccess.mostRuns, let (first, last) = questions[holding],
+        first.user != last.user || first.connection != last.connection,
+        case .seen(let found)? = answers[holding], case .seen(let other) = run(last)
+      else { continue }
+      if found != other { answers[holding] = .unseen(.contradictory) }
+    }
+  }
+
+  private mutating func run(_ question: Question) -> Answer<SSHSettings> {
+    guard count < SSHAccess.mostRuns else { return .unseen(.tooMany(runs: SSHAccess.mostRuns)) }
+    count += 1
+    let found = SSHFacts.settings(
+      of: machine, options, user: question.user, from: question.connection)
+    switch found {
+    case .seen(let settings): return .seen(settings)
+    case .absent: return .unseen(.silent("sshd is gone"))
+    case .unseen(let reason): return .unseen(.silent(reason))
+    }
+  }
+}

@@ -177,6 +177,24 @@ import Testing
   }
 
   @Test(arguments: [
+    ("alice ALL=(ALL) NOPASSWD: ALL\nalice ALL=(ALL) PASSWD: ALL\n", false),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nALL ALL=(ALL:ALL) ALL\n", false),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nbob, alice ALL=(ALL) /bin/ls, ALL\n", false),
+    ("alice ALL=(ALL) PASSWD: ALL\nalice ALL=(ALL) NOPASSWD: ALL\n", true),
+    ("alice, bob ALL=(ALL) NOPASSWD: ALL\nalice ALL=(ALL) ALL\n", true),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nalice ALL=(root) ALL\n", true),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nalice web=(ALL) ALL\n", true),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nalice ALL=(ALL) /bin/ls\n", true),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nalice ALL=(ALL) NOTAFTER=20200101000000Z ALL\n", true),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nALL, !alice ALL=(ALL) ALL\n", true),
+    ("alice ALL=(ALL) NOPASSWD: ALL\nalice ALL=(ALL) ALL, NOPASSWD: /bin/ls\n", true),
+  ]) func `NOPASSWD counts unless a later rule asks the same people for everything`(
+    text: String, counts: Bool
+  ) throws {
+    #expect(try !found(text).wrong.isEmpty == counts)
+  }
+
+  @Test(arguments: [
     "# a path: C:\\\nDefaults targetpw\n", "Defaults env_reset # a\\\nDefaults targetpw\n",
     "Defaults env_reset\r\nDefaults env_keep += A, \\\r\n  targetpw\r\n",
     "Defaults passprompt=\"# \", targetpw\n",

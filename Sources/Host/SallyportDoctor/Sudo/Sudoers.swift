@@ -1,4 +1,5 @@
 package import PAMStack
+import SallyportCore
 
 /// What sudoers files say about asking. cvtsudoers, which expands aliases, tells what the lines
 /// mean; where they stand and how they are written is read from the files. Its JSON has no line
@@ -30,6 +31,8 @@ package struct Sudoers: Equatable {
     var fixed: String
     /// The hosts of the line, if none of them is this machine.
     var elsewhere: [String] = []
+    /// Of a rule: who it is for.
+    var callers: [String] = []
 
     /// Whether the line applies to everybody everywhere: plain `Defaults`.
     var isForAll: Bool { fixed.split(whereSeparator: \.isWhitespace).first == "Defaults" }
@@ -44,13 +47,15 @@ package struct Sudoers: Equatable {
   private(set) var isThere = true
   /// Why aliases were not expanded, if that may matter.
   private(set) var unexpanded: String?
+  /// What decides who may call sudo for what.
+  private(set) var policy = SudoersPolicy()
   private var files: Set<String> = []
   private var hasAliases = false
 
+  init() {}
+
   /// The vendor's (openSUSE) is read if the administrator has none.
   private static let files = ["/etc/sudoers", "/usr/etc/sudoers"]
-
-  init() {}
 
   package init(of machine: Machine) {
     guard let file = Sudoers.files.first(where: { machine.text($0) != .absent }) else {
@@ -60,6 +65,11 @@ package struct Sudoers: Equatable {
     let host = trimmed(machine.text("/proc/sys/kernel/hostname").value ?? "")
     var lines: [Line] = []
     read(file, of: machine, on: host, into: &lines)
+    policy.host = host.lowercased()
+    policy.root = SudoTarget.root(of: machine)
+    policy.gap =
+      unread.first.map(RuleGap.file)
+      ?? Sudoers.otherSource(of: machine).map(RuleGap.source)
     // cvtsudoers reads the same files.
     if unread.isEmpty { expand(&lines, file, of: machine) }
     for line in lines { take(line, on: host) }
@@ -123,6 +133,7 @@ package struct Sudoers: Equatable {
           read(included, of: machine, on: host, into: &lines)
         }
         let line = SudoersLine(line)
+        policy.take(line, at: location)
         hasAliases = hasAliases || line.isAlias
         if line.kind != nil { lines.append(Line(location: location, written: line, meant: line)) }
       }
@@ -157,6 +168,7 @@ package struct Sudoers: Equatable {
       return
     case .seen(let done) where done.status != 0:
       unexpanded = "cvtsudoers: \(done.complaint)"
+      policy.gap = policy.gap ?? .complaint(done.complaint)
       return
     case .seen(let done): output = done.output
     }
@@ -177,6 +189,11 @@ package struct Sudoers: Equatable {
     let set = line.meant.setForAll
     entries.removeAll { entry in
       entry.isForAll && entry.exception.option.map(set.contains) == true
+    }
+    // The last rule for somebody counts as well.
+    let asked = line.meant.asked
+    entries.removeAll { entry in
+      !entry.callers.isEmpty && (asked.contains("ALL") || asked.isSuperset(of: entry.callers))
     }
     let written = line.written.entries(at: line.location, on: host)
     for (index, entry) in line.meant.entries(at: line.location, on: host).enumerated() {
@@ -222,6 +239,29 @@ package struct Sudoers: Equatable {
 }
 
 extension Sudoers {
+  /// What sudo does when the account calls it. `groups`: the names of all groups of the account,
+  /// nil if they are not known.
+  func rules(
+    for account: AccountFacts.Account, groups: [String]?, _ way: SudoWay, at now: UnixTime
+  ) -> RootRules {
+    caller(account, groups: groups, at: now).rules(way)
+  }
+
+  /// As above, for several ways.
+  func caller(_ account: AccountFacts.Account, groups: [String]?, at now: UnixTime) -> SudoCaller {
+    SudoCaller(SudoersUser(account, groups: groups), policy, at: now)
+  }
+
+  /// A source of rules beyond the files, which is not looked up. SSSD has none without settings.
+  private static func otherSource(of machine: Machine) -> String? {
+    let sources = NameSources(of: "sudoers", on: machine).sources
+    guard let other = sources?.first(where: { $0 != "files" }) else {
+      return sources == nil ? "/etc/nsswitch.conf" : nil
+    }
+    let settings = ["/etc/sssd/sssd.conf", "/etc/sssd/conf.d/*.conf"].flatMap(machine.paths)
+    return other == "sss" && settings.isEmpty ? nil : other
+  }
+
   /// Whether sudo runs the service: by its own name, or because a line says so.
   package func runs(_ service: String) -> Bool {
     ["sudo", "sudo-i"].contains(service) || services.contains { $0.service == service }

@@ -64,7 +64,8 @@ struct SudoersLine: Equatable {
   /// The list at the start of the words, and the words after it.
   private static func list(_ words: [String]) -> (items: [String], rest: ArraySlice<String>) {
     let last = words.indices.first { index in
-      !words[index].hasSuffix(",") && (index + 1 == words.count || !words[index + 1].hasPrefix(","))
+      ![",", "!"].contains(words[index].suffix(1)) && !words[index].isEmpty
+        && (index + 1 == words.count || !words[index + 1].hasPrefix(","))
     }
     let count = (last ?? -1) + 1
     return (parts(words[..<count].joined(separator: " ")) { $0 == "," }, words[count...])
@@ -84,23 +85,87 @@ struct SudoersLine: Equatable {
       Sudoers.Entry(
         exception: .noPassword(who: listed(callers), all: all), location: location,
         fixed: withoutTag,
-        elsewhere: here.isEmpty ? open.flatMap(\.hosts) : [])
+        elsewhere: here.isEmpty ? open.flatMap(\.hosts) : [], callers: callers)
     ]
   }
 
-  /// Separated by single colons, except one in `(users : groups)` or after a tag.
-  private var privileges: [SudoersPrivilege] {
-    var (parts, isRunas) = ([""], false)
-    for word in SudoersLine.list(words).rest {
-      if word.contains("(") { isRunas = true }
-      if word.contains(")") { isRunas = false }
-      if word == ":", !isRunas, !parts[parts.count - 1].hasSuffix("PASSWD") {
-        parts.append("")
+  /// Who may do everything everywhere by the line, and is asked: no rule before it counts for them.
+  var asked: Set<String> {
+    guard kind == .rule, callers.allSatisfy({ !$0.hasPrefix("!") }),
+      let last = privileges.last, last.hosts == ["ALL"], last.commands.last?.isAllAsked == true
+    else { return [] }
+    return Set(callers)
+  }
+
+  var privileges: [SudoersPrivilege] {
+    let text = SudoersLine.list(words).rest.joined(separator: " ")
+    return SudoersLine.separated(text).map(SudoersPrivilege.init)
+  }
+
+  /// What a colon may follow within a privilege: tags, and kinds of checksums.
+  private static let tags: Set<String> = Set(
+    ["PASSWD", "EXEC", "SETENV", "LOG_INPUT", "LOG_OUTPUT", "FOLLOW", "INTERCEPT", "MAIL"]
+      .flatMap { [$0, "NO\($0)"] }
+  ).union(["sha224", "sha256", "sha384", "sha512"])
+
+  /// The parts between colons, except those in `(users : groups)`, in addresses of hosts, after a
+  /// tag or after the kind of a checksum.
+  private static func separated(_ text: String) -> [String] {
+    var (parts, word) = ([""], "")
+    var (isRunas, isEscaped, hasHosts) = (false, false, false)
+    for character in text {
+      let isTag = SudoersLine.tags.contains(word)
+      if character == ":", !isRunas, !isEscaped, hasHosts, !isTag {
+        (parts, word, hasHosts) = (parts + [""], "", false)
+        continue
+      }
+      isRunas = character == "(" || isRunas && character != ")"
+      hasHosts = hasHosts || character == "=" && !isEscaped
+      isEscaped = character == "\\" && !isEscaped
+      if !character.isWhitespace {
+        let isNew = parts[parts.count - 1].last?.isWhitespace == true
+        let isPart = character.isLetter || character.isNumber || character == "_"
+        word = (isNew || !isPart ? "" : word) + (isPart ? String(character) : "")
+      }
+      parts[parts.count - 1].append(character)
+    }
+    return parts
+  }
+
+  /// What the line gives names to: `User_Alias ADMINS = alice, bob : OPS = carol`.
+  var aliases: [(SudoersAliases.Kind, name: String, [SudoersItem])] {
+    guard let first = words.first, let kind = SudoersLine.aliasKinds[first] else { return [] }
+    var pieces = SudoersLine.parts(words.dropFirst().joined(separator: " "), hasQuotes: false) {
+      $0 == ":"
+    }
+    // Colons of addresses and checksums come before no `NAME =`.
+    pieces = pieces.reduce(into: []) { pieces, piece in
+      if SudoersLine.aliasName(piece) == nil, let last = pieces.popLast() {
+        pieces.append("\(last):\(piece)")
       } else {
-        parts[parts.count - 1] += " \(word)"
+        pieces.append(piece)
       }
     }
-    return parts.map(SudoersPrivilege.init)
+    return pieces.compactMap { piece in
+      guard let name = SudoersLine.aliasName(piece) else { return nil }
+      let members = String(piece.drop { $0 != "=" }.dropFirst())
+      let items = SudoersLine.parts(members, hasQuotes: kind != .command) { $0 == "," }
+      return (kind, name, items.map { SudoersItem($0, isCommand: kind == .command) })
+    }
+  }
+
+  private static let aliasKinds: [String: SudoersAliases.Kind] = [
+    "User_Alias": .user, "Host_Alias": .host, "Runas_Alias": .runas, "Cmnd_Alias": .command,
+    "Cmd_Alias": .command,
+  ]
+
+  private static func aliasName(_ text: String) -> String? {
+    guard let sign = text.firstIndex(of: "=") else { return nil }
+    let name = trimmed(String(text[..<sign]))
+    let isName =
+      name.first?.isUppercase == true
+      && name.allSatisfy { $0.isUppercase || $0.isNumber || $0 == "_" }
+    return isName ? name : nil
   }
 
   private var withoutTag: String {
@@ -117,7 +182,7 @@ struct SudoersLine: Equatable {
 
   /// What a Defaults line applies to (`:users`, `>users to run as`, `@hosts`, `!commands`), and its
   /// options.
-  private var binding: (sign: Character?, items: [String], options: String) {
+  var binding: (sign: Character?, items: [String], options: String) {
     let bound = words[0].dropFirst("Defaults".count)
     guard let sign = bound.first else { return (nil, [], words.dropFirst().joined(separator: " ")) }
     let (items, rest) = SudoersLine.list([String(bound.dropFirst())] + words.dropFirst())
@@ -125,7 +190,7 @@ struct SudoersLine: Equatable {
   }
 
   /// `env_reset`, `!authenticate`, `timestamp_timeout = 5`, …; if one is repeated, the last.
-  private var options: [String] {
+  var options: [String] {
     let all = SudoersLine.parts(binding.options) { $0 == "," }
     return all.enumerated().filter { index, option in
       let name = SudoersLine.name(of: option)

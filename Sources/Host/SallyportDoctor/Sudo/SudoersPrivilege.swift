@@ -1,37 +1,35 @@
 /// What a sudoers rule allows on some hosts: `web1 = (root) NOPASSWD: /bin/ls, /bin/id`.
-struct SudoersPrivilege {
+struct SudoersPrivilege: Equatable {
   let hosts: [String]
-  /// Whether one of its commands is run without asking.
-  private(set) var isOpen = false
-  /// Whether every command can be run as root without asking.
-  private(set) var isOpenToRoot = false
+  let hostItems: [SudoersItem]
+  let commands: [SudoersCommand]
 
   init(_ text: String) {
     let sides = text.split(separator: "=", maxSplits: 1).map(String.init)
     hosts = sides.count > 1 ? SudoersLine.parts(sides[0]) { $0 == "," } : []
-    // Both also apply to the commands that follow.
-    var (mayBeRoot, asksNot) = (true, false)
-    for var command in SudoersPrivilege.commands(sides.last ?? "") {
-      if command.hasPrefix("("), let end = command.firstIndex(of: ")") {
-        let users = command[..<end].dropFirst().prefix { $0 != ":" }
-        mayBeRoot = SudoersPrivilege.mayBeRoot(SudoersLine.parts(String(users)) { $0 == "," })
-        command = trimmed(String(command[end...].dropFirst()))
-      }
-      let tags = SudoersLine.parts(command, hasQuotes: false) { $0 == ":" }
-      if let tag = tags.dropLast().last(where: { $0.hasSuffix("PASSWD") }) {
-        asksNot = tag.hasSuffix("NOPASSWD")
-      }
-      let isAll = tags.last?.split(whereSeparator: \.isWhitespace).first == "ALL"
-      isOpen = isOpen || asksNot
-      isOpenToRoot = isOpenToRoot || asksNot && isAll && mayBeRoot
+    hostItems = hosts.map { SudoersItem($0) }
+    commands = SudoersPrivilege.texts(sides.last ?? "").reduce(into: []) { commands, text in
+      commands.append(SudoersCommand(text, after: commands.last))
     }
   }
 
-  /// Separated by commas, but not by those in the list of users that may precede a command. In an
-  /// argument, a quote is an ordinary character.
-  private static func commands(_ text: String) -> [String] {
+  /// Whether one of its commands is run without asking.
+  var isOpen: Bool { commands.contains { $0.asksNothing == true } }
+  /// Whether every command can be run as root without asking.
+  var isOpenToRoot: Bool {
+    commands.contains { command in
+      let mayBeRoot = command.runas.map { SudoersPrivilege.mayBeRoot($0.users) } != false
+      return command.asksNothing == true && command.item.name == "ALL"
+        && !command.item.isNegated && mayBeRoot
+    }
+  }
+
+  /// Separated by commas, but not by those in the list of users that may precede a command, or
+  /// between checksums. In an argument, a quote is an ordinary character.
+  private static func texts(_ text: String) -> [String] {
     SudoersLine.parts(text, hasQuotes: false) { $0 == "," }.reduce(into: []) { commands, part in
-      if let last = commands.last, last.hasPrefix("("), !last.contains(")") {
+      let last = commands.last ?? ""
+      if last.hasPrefix("(") && !last.contains(")") || SudoersCommand.isChecksum(last) {
         commands[commands.count - 1] = "\(last),\(part)"
       } else {
         commands.append(part)

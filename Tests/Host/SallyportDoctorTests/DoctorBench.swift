@@ -37,6 +37,10 @@ final class FakeMachine {
       at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
     try text.write(to: url, atomically: true, encoding: .utf8)
   }
+
+  func change(_ path: String, mode: Int) throws {
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: root + path)
+  }
 }
 
 /// Facts of a machine on which nothing is wrong. Tests break one thing each.

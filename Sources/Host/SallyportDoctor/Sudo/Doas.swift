@@ -1,0 +1,187 @@
+import PAMStack
+
+/// What /etc/doas.conf of doas says. Of the rules for an account, a target and a command the last
+/// counts, and it refuses where none is.
+struct Doas: Equatable {
+  struct Rule: Equatable {
+    let location: FileLocation
+    let permits: Bool
+    let asksNothing: Bool
+    /// A user, `:group`, or the number of either.
+    let identity: String
+    /// nil: everybody.
+    let target: String?
+    let hasCommand: Bool
+  }
+
+  static let file = "/etc/doas.conf"
+  static let service = "doas"
+
+  private(set) var rules: [Rule] = []
+  /// Why doas itself runs nothing: the file is not its own, or it cannot parse it.
+  private(set) var fault: FileLocation?
+  private var gap: RuleGap?
+  /// Whether there is such a file.
+  private(set) var isThere = true
+  private let uids: [String: UInt32]
+  private let gids: [String: UInt32]
+
+  init(of machine: Machine, _ accounts: AccountFacts) {
+    let users = accounts.accounts.map { ($0.name, $0.uid) }
+    uids = Dictionary(users) { first, _ in first }
+    gids = Dictionary(accounts.groups.map { ($0.name, $0.number) }) { first, _ in first }
+    switch machine.text(Doas.file) {
+    case .absent: isThere = false
+    case .unseen(let reason): gap = .file(reason)
+    case .seen(let text):
+      let facts = machine.file(Doas.file).value
+      let isForeign = machine.root.isEmpty && facts?.owner != 0
+      if isForeign || facts?.isOthersToWrite == true { fault = FileLocation(file: Doas.file) }
+      for (number, words) in Doas.lines(text) {
+        take(words, FileLocation(file: Doas.file, line: number))
+      }
+    }
+  }
+
+  /// What doas does when the account becomes the target: root unless another is named.
+  func rules(
+    for account: AccountFacts.Account, as target: AccountFacts.Account? = nil
+  ) -> RootRules {
+    var rules = RootRules()
+    if let gap { rules.shell = .unseen(gap) }
+    guard gap == nil, fault == nil else { return rules }
+    let uid = target?.uid ?? 0
+    let chosen = self.rules.reversed().filter { rule in
+      includes(account, rule.identity) && (rule.target.map { number($0, uids) == uid } ?? true)
+    }
+    rules.shell = chosen.first { !$0.hasCommand }.map(Doas.answer) ?? .none
+    let others = chosen.prefix { $0.hasCommand }.map(Doas.answer)
+    let loosest = others.max { $0.looseness < $1.looseness }
+    rules.someCommands = loosest.flatMap { $0.looseness > rules.shell.looseness ? $0 : nil }
+    return rules
+  }
+
+  private static func answer(_ rule: Rule) -> RootRule {
+    if !rule.permits { return .none }
+    return rule.asksNothing
+      ? .asksNothing(.nopass, rule.location) : .asks(.caller, service: service, rule.location)
+  }
+
+  /// As doas, which compares numbers: names stand for those that the accounts have.
+  private func includes(_ account: AccountFacts.Account, _ identity: String) -> Bool {
+    guard identity.hasPrefix(":") else { return number(identity, uids) == account.uid }
+    let group = number(String(identity.dropFirst()), gids)
+    return group.map { $0 == account.group || account.groups.contains($0) } == true
+  }
+
+  private func number(_ name: String, _ known: [String: UInt32]) -> UInt32? {
+    known[name] ?? UInt32(name)
+  }
+
+  // MARK: the file
+
+  /// A word, or the end of a line.
+  private struct Word {
+    var text = ""
+    /// Whether a part is quoted: it is then no keyword.
+    var isQuoted = false
+
+    func isKeyword(_ word: String) -> Bool { !isQuoted && text == word }
+    var isOption: Bool {
+      !isQuoted && ["nopass", "nolog", "persist", "keepenv", "setenv"].contains(text)
+    }
+    /// Whether it is no name.
+    var isReserved: Bool {
+      isOption || !isQuoted && ["permit", "deny", "as", "cmd", "args", "{", "}"].contains(text)
+    }
+  }
+
+  /// The words of each line, continued lines as one; with the number of the first.
+  private static func lines(_ text: String) -> [(Int, [Word])] {
+    var (lines, words, word): ([(Int, [Word])], [Word], Word?) = ([], [], nil)
+    var (number, start) = (1, 1)
+    var (isQuoted, isEscaped, isComment) = (false, false, false)
+    func endWord() {
+      if let done = word { words.append(done) }
+      word = nil
+    }
+    for character in text + "\n" {
+      if character == "\n" {
+        if isEscaped, !isComment {
+          (isEscaped, number) = (false, number + 1)
+          continue
+        }
+        endWord()
+        lines.append((start, words))
+        (words, number, isComment, isQuoted) = ([], number + 1, false, false)
+        start = number
+      } else if isComment {
+        continue
+      } else if isEscaped {
+        word = Word(text: (word?.text ?? "") + String(character), isQuoted: true)
+        isEscaped = false
+      } else if character == "\\" {
+        isEscaped = true
+      } else if character == "\"" {
+        isQuoted.toggle()
+        word = Word(text: word?.text ?? "", isQuoted: true)
+      } else if isQuoted {
+        word?.text.append(character)
+      } else if character == "#" {
+        endWord()
+        isComment = true
+      } else if character == " " || character == "\t" {
+        endWord()
+      } else if character == "{" || character == "}" {
+        endWord()
+        words.append(Word(text: String(character)))
+      } else {
+        word = Word(text: (word?.text ?? "") + String(character), isQuoted: word?.isQuoted == true)
+      }
+    }
+    return lines.filter { !$0.1.isEmpty }
+  }
+
+  /// `permit|deny [OPTION..] IDENTITY [as TARGET] [cmd COMMAND [args ..]]`; doas runs nothing if it
+  /// cannot parse a line.
+  private mutating func take(_ words: [Word], _ location: FileLocation) {
+    var rest = words[...]
+    func next(_ keyword: String) -> Bool {
+      guard rest.first?.isKeyword(keyword) == true else { return false }
+      rest = rest.dropFirst()
+      return true
+    }
+    func name() -> String? {
+      guard let word = rest.first, !word.isReserved else { return nil }
+      return rest.popFirst()?.text
+    }
+    let permits = next("permit")
+    guard permits || next("deny") else {
+      fault = fault ?? location
+      return
+    }
+    var options: Set<String> = []
+    while permits, let option = rest.first, option.isOption {
+      rest = rest.dropFirst()
+      options.insert(option.text)
+      if option.text == "setenv", next("{") {
+        while name() != nil { continue }
+        if !next("}") { fault = fault ?? location }
+      }
+    }
+    let identity = name()
+    let target = next("as") ? name() ?? "" : nil
+    let command = next("cmd") ? name() ?? "" : nil
+    if command != nil, next("args") { while name() != nil { continue } }
+    guard rest.isEmpty, target != "", command != "",
+      !options.isSuperset(of: ["nopass", "persist"]), let identity
+    else {
+      fault = fault ?? location
+      return
+    }
+    rules.append(
+      Rule(
+        location: location, permits: permits, asksNothing: options.contains("nopass"),
+        identity: identity, target: target, hasCommand: command != nil))
+  }
+}

@@ -72,9 +72,8 @@ final class RealSSHD {
   init() throws {
     let machine = Machine()
     let accounts = AccountFacts(of: machine)
-    let known = SSHLogins(accounts, of: machine)
     logins = accounts.accounts.filter { ["root", "daemon", "nobody"].contains($0.name) }
-      .map(known.login)
+      .map { SSHLogin($0, accounts) }
     try fake.write("/key", "")
     try FileManager.default.removeItem(atPath: fake.root + "/key")
     let words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", fake.root + "/key"]

@@ -27,7 +27,7 @@ struct SSHAccess {
   /// host or port that makes a difference.
   let connections: [SSHConnection]
   private let blocks: SSHBlocks
-  private let logins: SSHLogins
+  private let accounts: AccountFacts
   /// By connection, then by the Match blocks that hold for the account.
   private let doors: [[[Bool]: SSHRuns.Answer<SSHDoor>]]
   /// Of every account.
@@ -43,7 +43,7 @@ struct SSHAccess {
   ) {
     let configuration = SSHConfiguration(of: machine)
     let blocks = SSHBlocks(configuration)
-    (self.blocks, logins) = (blocks, SSHLogins(accounts, of: machine))
+    (self.blocks, self.accounts) = (blocks, accounts)
     var base = SSHFacts(settings: SSHFacts.settings(of: machine, options))
     base.configuration = configuration
     let isStarting = base.settings != .unseen(SSHFacts.unsatisfiable)
@@ -66,8 +66,9 @@ struct SSHAccess {
     whole = configuration.unread.first.map { .unseen(.silent($0)) }
     var runs = SSHRuns(machine, options, blocks)
     // Where no list can be completed sshd does not start, for nobody.
-    if isStarting { runs.ask(accounts.accounts.map(logins.login), connections) }
-    let kinds = runs.kinds(of: accounts.accounts.map(logins.login))
+    let logins = accounts.accounts.map { SSHLogin($0, accounts) }
+    if isStarting { runs.ask(logins, connections) }
+    let kinds = runs.kinds(of: logins)
     doors = connections.map { connection in
       let held = blocks.about(connection)
       return Dictionary(
@@ -88,7 +89,7 @@ struct SSHAccess {
   /// Of one of `connections`.
   func entrances(of account: AccountFacts.Account, from connection: SSHConnection) -> SSHAnswer {
     if let whole { return whole }
-    let login = logins.login(account)
+    let login = SSHLogin(account, accounts)
     switch door(of: login, from: connection) {
     case .seen(let door): return .seen(door.entrances(for: login))
     case .unseen(let gap): return .unseen(gap)
@@ -100,36 +101,6 @@ struct SSHAccess {
       let door = doors[index][blocks.about(login)]
     else { return .unseen(.tooMany(runs: SSHAccess.mostRuns)) }
     return door
-  }
-}
-
-/// What sshd looks at of each account.
-struct SSHLogins {
-  /// By path; none of the others is a file that can be executed.
-  private let shells: Set<String>
-  private let locked: Set<String>
-  private let groups: [UInt32: [UInt8]]
-
-  init(_ accounts: AccountFacts, of machine: Machine) {
-    shells = Set(accounts.accounts.map(SSHLogins.shell)).filter { path in
-      machine.file(path).value.map { $0.isRegular && $0.mode & 0o111 != 0 } ?? false
-    }
-    let rows = linesOf(machine.text("/etc/shadow").value ?? "").map { $0.split(separator: ":") }
-    locked = Set(rows.filter { $0.count > 1 && $0[1].hasPrefix("!") }.map { String($0[0]) })
-    groups = Dictionary(
-      accounts.groups.map { ($0.number, Array($0.name.utf8)) }, uniquingKeysWith: { one, _ in one })
-  }
-
-  private static func shell(_ account: AccountFacts.Account) -> String {
-    account.shell.isEmpty ? "/bin/sh" : account.shell
-  }
-
-  func login(_ account: AccountFacts.Account) -> SSHLogin {
-    SSHLogin(
-      name: Array(account.name.utf8),
-      groups: ([account.group] + account.groups).compactMap { groups[$0] },
-      isRoot: account.uid == 0, hasShell: shells.contains(SSHLogins.shell(account)),
-      isLocked: locked.contains(account.name))
   }
 }
 

@@ -9,6 +9,15 @@ struct SSHLogin {
   let isLocked: Bool
 }
 
+extension SSHLogin {
+  init(_ account: AccountFacts.Account, _ accounts: AccountFacts) {
+    self.init(
+      name: Array(account.name.utf8),
+      groups: accounts.groupNames(of: account).map { Array($0.utf8) }, isRoot: account.uid == 0,
+      hasShell: accounts.shell(of: account).isThere, isLocked: account.isLocked)
+  }
+}
+
 /// The Match blocks that can change who gets in and how.
 struct SSHBlocks {
   /// What one block asks; all of it must hold.

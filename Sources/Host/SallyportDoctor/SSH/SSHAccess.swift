@@ -28,6 +28,7 @@ struct SSHAccess {
   let connections: [SSHConnection]
   private let blocks: SSHBlocks
   private let accounts: AccountFacts
+  private let keyring: SSHKeyring
   /// By connection, then by the Match blocks that hold for the account.
   private let doors: [[[Bool]: SSHRuns.Answer<SSHDoor>]]
   /// Of every account.
@@ -44,6 +45,7 @@ struct SSHAccess {
     let configuration = SSHConfiguration(of: machine)
     let blocks = SSHBlocks(configuration)
     (self.blocks, self.accounts) = (blocks, accounts)
+    keyring = SSHKeyring(machine)
     var base = SSHFacts(settings: SSHFacts.settings(of: machine, options))
     base.configuration = configuration
     let isStarting = base.settings != .unseen(SSHFacts.unsatisfiable)
@@ -93,6 +95,15 @@ struct SSHAccess {
     switch door(of: login, from: connection) {
     case .seen(let door): return .seen(door.entrances(for: login))
     case .unseen(let gap): return .unseen(gap)
+    }
+  }
+
+  /// Whether the account has a key that sshd would take on one of `connections`, whatever it lets
+  /// the account try.
+  func key(of account: AccountFacts.Account, from connection: SSHConnection) -> SSHKeyAnswer {
+    switch door(of: SSHLogin(account, accounts), from: connection) {
+    case .seen(let door): keyring.key(of: account, door.settings, from: connection)
+    case .unseen: .unseen(.unread("sshd does not say where keys are"))
     }
   }
 

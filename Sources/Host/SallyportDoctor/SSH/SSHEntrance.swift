@@ -152,9 +152,6 @@ struct SSHDoor {
   private static func isWithoutPassword(_ method: String) -> Bool {
     ["publickey", "hostbased", "gssapi-with-mic"].contains(method)
   }
-
-  /// Whether a key of root's counts only with a command.
-  var needsCommand: Bool { settings["permitrootlogin"] == "forced-commands-only" }
 }
 
 /// The words of AllowUsers and its like that can be about somebody on a connection.

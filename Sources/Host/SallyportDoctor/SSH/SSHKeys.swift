@@ -65,7 +65,8 @@ extension SSHPerson {
     of machine: Machine
   ) -> Probe<Bool> {
     let texts = files.map { machine.text($0, of: account) }
-    if texts.contains(where: { hasKey($0.value ?? "") }) { return .seen(true) }
+    let lines = texts.flatMap { linesOf($0.value ?? "") }.compactMap { SSHKeyLine($0) }
+    if lines.contains(where: { !$0.isAuthority }) { return .seen(true) }
     let others = ["AuthorizedKeysCommand", "TrustedUserCAKeys"].filter { keyword in
       !["", "none"].contains(settings[keyword.lowercased()])
     }
@@ -76,24 +77,12 @@ extension SSHPerson {
     }
     return .seen(false)
   }
-
-  /// Whether a line of a file is a key: a type followed by the base64 with which every key begins,
-  /// after options or not. `#` starts a comment.
-  private static func hasKey(_ text: String) -> Bool {
-    linesOf(text).contains { line in
-      let words = line.split { $0 == " " || $0 == "\t" }
-      guard words.first?.hasPrefix("#") == false else { return false }
-      return zip(words, words.dropFirst()).contains { type, key in
-        ["ssh-", "ecdsa-", "sk-"].contains { type.hasPrefix($0) } && key.hasPrefix("AAAA")
-      }
-    }
-  }
 }
 
 extension SSHSettings {
   /// AuthorizedKeysFile for one user: `%h`, `%u`, `%U` and `%%` are replaced, and relative paths
   /// are relative to the home.
-  fileprivate func keyFiles(of account: AccountFacts.Account) -> [String] {
+  func keyFiles(of account: AccountFacts.Account) -> [String] {
     let words = written("authorizedkeysfile").split(separator: " ").map(String.init)
     return words.filter { $0.lowercased() != "none" }.map { word in
       let path = SSHSettings.expanded(word, account)

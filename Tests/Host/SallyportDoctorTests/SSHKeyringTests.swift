@@ -1,0 +1,108 @@
+import Testing
+
+@testable import SallyportDoctor
+
+/// A line of a file of keys, and for whom it counts.
+struct KeyLineCase: CustomTestStringConvertible {
+  let name: String
+  let line: String
+  var settings = ""
+  var uid: UInt32 = 1001
+  let answer: SSHKeyAnswer
+  var testDescription: String { name }
+
+  private static let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA alice@laptop"
+
+  static let all: [KeyLineCase] = [
+    KeyLineCase(name: "a key", line: key, answer: .yes),
+    KeyLineCase(name: "a comment", line: "# \(key)", answer: .no),
+    KeyLineCase(name: "a comment that is indented", line: "  # \(key)", answer: .no),
+    KeyLineCase(name: "a type without a key", line: "ssh-ed25519", answer: .no),
+    KeyLineCase(
+      name: "options with spaces in quotes", line: "command=\"a b\",no-pty \(key)", answer: .yes),
+    KeyLineCase(
+      name: "a key in the quotes of an option alone", line: "command=\"x \(key)\"", answer: .no),
+    KeyLineCase(
+      name: "a quote in quotes", line: "command=\"echo \\\"a b\\\" c\" \(key)", answer: .yes),
+    KeyLineCase(name: "for this place", line: "from=\"10.0.0.1,127.0.0.0/8\" \(key)", answer: .yes),
+    KeyLineCase(name: "for another place", line: "from=\"10.0.0.0/8\" \(key)", answer: .no),
+    KeyLineCase(name: "not for this place", line: "from=\"*,!127.0.0.1\" \(key)", answer: .no),
+    KeyLineCase(
+      name: "one that signs others", line: "cert-authority,principals=\"a\" \(key)",
+      answer: .unseen(.elsewhere(keyword: "cert-authority"))),
+    KeyLineCase(
+      name: "a type that sshd does not accept", line: "ssh-dss AAAAB3NzaC1kc3MAAACB x",
+      settings: "pubkeyacceptedalgorithms ssh-ed25519,rsa-sha2-512", answer: .no),
+    KeyLineCase(
+      name: "RSA by the names of its signatures", line: "ssh-rsa AAAAB3NzaC1yc2EA x",
+      settings: "pubkeyacceptedalgorithms ssh-ed25519,rsa-sha2-512", answer: .yes),
+    KeyLineCase(
+      name: "root's without a command", line: key, settings: "permitrootlogin forced-commands-only",
+      uid: 0, answer: .no),
+    KeyLineCase(
+      name: "root's with a command", line: "command=\"backup\" \(key)",
+      settings: "permitrootlogin forced-commands-only", uid: 0, answer: .yes),
+    KeyLineCase(
+      name: "somebody else's without a command", line: key,
+      settings: "permitrootlogin forced-commands-only", answer: .yes),
+  ]
+}
+
+@Suite struct `A key of an account` {
+  private let fake = FakeMachine()
+  private static let usual = """
+    authorizedkeysfile .ssh/authorized_keys .ssh/authorized_keys2
+    authorizedkeyscommand none
+    trustedusercakeys none
+    """
+
+  private func account(_ uid: UInt32 = 1001) -> AccountFacts.Account {
+    .init(name: "alice", uid: uid, group: 1001, shell: "/bin/sh", home: "/srv/alice")
+  }
+
+  private func key(_ settings: [String], uid: UInt32 = 1001, seconds: UInt64 = 60) -> SSHKeyAnswer {
+    let text = (settings + [Self.usual]).joined(separator: "\n")
+    return SSHKeyring(fake.machine, seconds: seconds).key(
+      of: account(uid), SSHSettings(text), from: .here(port: "22"))
+  }
+
+  @Test(arguments: KeyLineCase.all) func `is a line that sshd takes`(item: KeyLineCase) throws {
+    try fake.write("/srv/alice/.ssh/authorized_keys2", "\n\(item.line)\r\n")
+    #expect(key([item.settings], uid: item.uid) == item.answer)
+  }
+
+  @Test(arguments: KeyCase.all) func `is where sshd looks for it`(item: KeyCase) throws {
+    for (path, text) in item.files { try fake.write(path, text) }
+    let keyword =
+      item.settings.first?.hasPrefix("trusted") == true
+      ? "TrustedUserCAKeys" : "AuthorizedKeysCommand"
+    let expected: SSHKeyAnswer =
+      item.unseen == nil
+      ? item.hasKey ? .yes : .no : .unseen(.elsewhere(keyword: keyword))
+    #expect(key(item.settings) == expected)
+  }
+
+  @Test func `is not known where its file cannot be read, or in time`() throws {
+    try fake.write("/srv/alice/.ssh/authorized_keys/directory", "")
+    let path = "/srv/alice/.ssh/authorized_keys"
+    #expect(key([]) == .unseen(.unread("\(path): Invalid argument (EINVAL)")))
+    #expect(key([], seconds: 0) == .unseen(.slow(path)))
+    try fake.write("/srv/alice/.ssh/authorized_keys2", KeyCase.key)
+    #expect(key([]) == .yes)
+  }
+
+  @Test func `is asked about by what holds for the account and the connection`() throws {
+    try fake.write("/etc/ssh/sshd_config", "Match User alice\n  AuthorizedKeysFile /keys/%u\n")
+    try fake.write("/keys/alice", KeyCase.key)
+    let machine = Machine(root: fake.root) { words in
+      let isAlice = words.last?.hasSuffix("user=alice") == true
+      return .seen(
+        CommandOutput(output: (isAlice ? "authorizedkeysfile /keys/%u\n" : "") + Self.usual))
+    }
+    let bob = AccountFacts.Account(name: "bob", uid: 1002, group: 1, shell: "/bin/sh")
+    let facts = AccountFacts(accounts: [account(), bob])
+    let access = SSHAccess(of: machine, facts)
+    let answers = facts.accounts.map { access.key(of: $0, from: access.connections[0]) }
+    #expect(answers == [.yes, .no])
+  }
+}

@@ -46,10 +46,11 @@ extension Login {
       return report(error)
     }
     let policy = context.policy
-    // Nothing else may stand before this line: a code alone opens nothing.
+    // Nothing else may stand before this line: a code alone opens nothing. By a value that nothing
+    // else in this phase has, a stack lets those without a key go on to the password.
     if arguments.afterKey, !isAfterKey(policy) {
-      host.log(.notice, .denied(user, .noKey))
-      return .refused
+      host.log(.info, .denied(user, .noKey))
+      return .denied
     }
     let step: AuthStep
     do throws(StoreTrouble) {

@@ -8,7 +8,8 @@ package enum ReturnCode: Equatable, Sendable {
   case refused
   /// The policy does not ask this user for a code.
   case ignore
-  /// The account or session phase lets nobody pass.
+  /// The account or session phase lets nobody pass; or the auth phase asked for nothing, since
+  /// `after-key` stands there and sshd has accepted none.
   case denied
   /// An error of the store, lock, account lookup or save: the response was not checked.
   case unavailable

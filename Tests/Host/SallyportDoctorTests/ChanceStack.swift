@@ -24,6 +24,8 @@ struct ChanceStack {
     fileprivate let isInner: Bool
     fileprivate let index: Int
     fileprivate let text: String
+    /// In front of it, for those with a key.
+    fileprivate let key: String?
   }
 
   /// In the service's own file, and in the one that it includes.
@@ -102,12 +104,24 @@ struct ChanceStack {
     return "[success=\(success) ignore=\(ignore) default=\(others)]"
   }
 
+  /// As `pam enable` writes it, and otherwise.
+  private static let keyControls = [
+    "success=done perm_denied=ignore default=die",
+    "success=done perm_denied=ignore default=ignore",
+    "success=ok perm_denied=ignore default=bad",
+    "success=1 perm_denied=ignore default=die",
+    "success=done default=die",
+  ]
+
   /// Where a line of ours may stand, and how.
   mutating func ours() -> Ours {
     let isInner = including != nil && random.below(4) == 0
     let index = random.below((isInner ? inner.count : lines.count) + 1)
     let control = random.below(2) == 0 ? "required" : control()
-    return Ours(isInner: isInner, index: index, text: "auth \(control) pam_sallyport.so")
+    let key = random.below(3) == 0 ? random.one(of: ChanceStack.keyControls) : nil
+    return Ours(
+      isInner: isInner, index: index, text: "auth \(control) pam_sallyport.so",
+      key: key.map { "auth [\($0)] pam_sallyport.so after-key" })
   }
 
   /// The files of the directory of services.
@@ -120,6 +134,7 @@ struct ChanceStack {
     if let ours {
       if ours.isInner { inner.insert(ours.text, at: ours.index) }
       if !ours.isInner { own.insert(ours.text, at: ours.index) }
+      if let key = ours.key { own.insert(key, at: 0) }
     }
     let ends = ["account required pam_unix.so", "session required pam_unix.so", ""]
     return [
@@ -139,6 +154,8 @@ struct ChanceLogin {
   let isFactorRight: Bool
   /// The caller is root, which pam_rootok lets in.
   let isRoot: Bool
+  /// sshd has accepted one.
+  let hasKey: Bool
   /// Some module that is not known said anything but no.
   private(set) var unknownAgreed = false
   private(set) var answers: [String: String] = [:]
@@ -149,6 +166,7 @@ struct ChanceLogin {
     isPasswordRight = random.below(2) == 0
     isFactorRight = random.below(3) == 0
     isRoot = random.below(6) == 0
+    hasKey = random.below(2) == 0
     let unknowns: Unknowns = random.one(of: [.refuse, .refuse, .agree, .any])
     for line in lines {
       let answer = random.one(of: may(line, unknowns))

@@ -144,7 +144,9 @@ final class StackTrial {
         numbers.withoutCode += 1
         if !isAround { violated(.withoutCode, files, login, "auth_err") }
       }
-      guard login.isBare else { continue }
+      // With a key, the code is all that is asked for.
+      let isByKey = login.hasKey && files.values.contains { $0.contains("after-key") }
+      guard login.isBare, !isByKey else { continue }
       let isTold =
         told.contains("stack-only-factor") || told.contains("stack-complex")
         || login.unknownAgreed && told.contains("stack-unknown-factor")
@@ -204,7 +206,10 @@ final class StackTrial {
     guard words.first == "auth", let last = words.last else { return nil }
     if last == "inner" { return "auth \(words[1]) \(libpam.directory)/inner" }
     guard let at = words.firstIndex(where: { $0.hasSuffix(".so") }) else { return line.description }
-    let answer = words[at] == "pam_sallyport.so" ? ours : login.answers[last] ?? "auth_err"
+    var answer = words[at] == "pam_sallyport.so" ? ours : login.answers[last] ?? "auth_err"
+    if last == "after-key" {
+      answer = login.hasKey ? (ours == "ignore" ? "success" : ours) : "perm_denied"
+    }
     words[at] = "\(modules)/\(words[at]) auth=\(answer)"
     return words[...at].joined(separator: " ")
   }

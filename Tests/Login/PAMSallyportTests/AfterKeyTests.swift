@@ -45,9 +45,9 @@ private let right = "050471"
       for user in ["alice", "bob", "nobody-here"] {
         host.userName = .success(Array(user.utf8))
         let arguments = ModuleArguments((["after-key"] + words).map { Array($0.utf8) })
-        #expect(authenticate(host, arguments, store: store) == .refused)
+        #expect(authenticate(host, arguments, store: store) == .denied)
         #expect(host.log.last?.line == "denied: reason=no-key user=\(user)")
-        #expect(host.log.last?.level == .notice)
+        #expect(host.log.last?.level == .info)
       }
     }
     #expect(host.isUsedUp)
@@ -56,8 +56,23 @@ private let right = "050471"
   @Test(arguments: ["sudo", "login", "cockpit", "other"])
   func `in another program its environment says nothing`(service: String) {
     (host.serviceName, host.sshInfo) = (service, "publickey ssh-ed25519 AAAA\n")
+    #expect(answer() == .denied)
+    #expect(answer("nullok") == .denied)
+  }
+
+  /// `[success=done perm_denied=ignore default=die]`, the password, and this line again.
+  @Test func `a line behind the password asks those without a key`() {
+    #expect(answer("enroll") == .denied)
+    host.token = "any"
+    host.expect(answer: right)
+    let line = ModuleArguments([Array("enroll".utf8)])
+    #expect(authenticate(host, line, store: store) == .success)
+  }
+
+  @Test func `a wrong code after a key is refused by another value than no key`() {
+    host.sshInfo = "publickey ssh-ed25519 AAAA\n"
+    host.expect(answer: "000000")
     #expect(answer() == .refused)
-    #expect(answer("nullok") == .refused)
   }
 
   @Test func `who needs no code passes by the key, and by a password only if that is right`() {

@@ -45,7 +45,7 @@ extension StackEntry {
     switch ModuleKind(self) {
     case .password, .factor, .unknown: return true
     case .ours: return arguments.contains("forward_pass")
-    case .permit, .deny, .rootOnly, .quiet: return false
+    case .afterKey, .permit, .deny, .rootOnly, .quiet: return false
     }
   }
 

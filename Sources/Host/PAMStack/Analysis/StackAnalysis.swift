@@ -103,10 +103,17 @@ package struct StackAnalysis {
     lookAtWords()
   }
 
-  /// Our first line in a phase.
-  package func line(_ phase: PAMPhase) -> StackEntry? { lines.first { $0.phase == phase } }
+  /// Our first line in a phase for those without a key.
+  package func line(_ phase: PAMPhase) -> StackEntry? {
+    lines.first { $0.phase == phase && StackAnalysis.asks($0) }
+  }
 
   static func isOurs(_ entry: StackEntry) -> Bool {
+    asks(entry) || entry.kind == .module && ModuleKind(entry) == .afterKey
+  }
+
+  /// Also without a key.
+  private static func asks(_ entry: StackEntry) -> Bool {
     entry.kind == .module && ModuleKind(entry) == .ours
   }
 
@@ -163,6 +170,26 @@ extension StackAnalysis {
       findings.append(.secondPrompt(line.location, other: other.location, module: other.module))
     }
     if line.arguments.contains("enroll") { lookAtEnroll(line) }
+    lookAfterKey()
+  }
+
+  /// The line for those with a key decides alone: what it refuses gets in by no other line, and
+  /// what it accepts is asked for no other code.
+  private mutating func lookAfterKey() {
+    guard let line = lines.first(where: { ModuleKind($0) == .afterKey }) else { return }
+    let no = Assumption(ours: [.authenticationError], passwords: .anything, hasKey: true)
+    guard let refused = paths(.auth, no),
+      let right = paths(.auth, Assumption(ours: [.success], hasKey: true))
+    else { return }
+    if refused.contains(where: { $0.verdict == .success && $0.ours }) {
+      findings.append(.notCounted(line.location))
+    }
+    let twice = right.first { path in
+      path.verdict == .success && path.steps.count { StackAnalysis.isOurs($0.entry) } > 1
+    }
+    if let other = twice?.steps.last(where: { StackAnalysis.isOurs($0.entry) })?.entry {
+      findings.append(.askedTwice(line.location, other.location))
+    }
   }
 
   private mutating func lookForWaysAround(_ line: StackEntry, _ right: StackPaths) {
@@ -171,9 +198,9 @@ extension StackAnalysis {
       findings.append(.neverReached(line.location))
     }
     if let twice = right.first(where: { path in
-      path.verdict == .success && path.steps.count { StackAnalysis.isOurs($0.entry) } > 1
+      path.verdict == .success && path.steps.count { StackAnalysis.asks($0.entry) } > 1
     }) {
-      let locations = twice.steps.map(\.entry).filter(StackAnalysis.isOurs).map(\.location)
+      let locations = twice.steps.map(\.entry).filter(StackAnalysis.asks).map(\.location)
       findings.append(.askedTwice(locations[0], locations[1]))
     }
     for passwords in [Assumption.Passwords.right, .anything] {
@@ -206,7 +233,7 @@ extension StackAnalysis {
       ours: [.success, .authenticationError, .ignore], passwords: .wrong, factorsFail: true)
     guard let wrong = paths(.auth, assumption) else { return }
     let isReached = wrong.contains { path in
-      let before = path.steps.prefix { !StackAnalysis.isOurs($0.entry) }
+      let before = path.steps.prefix { !StackAnalysis.asks($0.entry) }
       return path.ours && before.contains { ModuleKind($0.entry) == .password }
     }
     if isReached { findings.append(.wrongPasswordReaches(line.location)) }

@@ -14,6 +14,8 @@ struct Assumption {
   var factorsFail = false
   /// Whether unknown modules fail too, since each may check a password.
   var unknownsFail = false
+  /// Whether sshd has accepted a key.
+  var hasKey = false
   /// Whether pam_rootok may succeed.
   var callerMayBeRoot = false
   /// Modules that cannot be loaded and so return PAM_MODULE_UNKNOWN.
@@ -28,6 +30,7 @@ struct Assumption {
     if starved.contains(entry) { return [.authenticationError] }
     switch ModuleKind(entry) {
     case .ours: return ours
+    case .afterKey: return hasKey ? ours : [.permissionDenied]
     case .permit: return [.success]
     case .rootOnly where callerMayBeRoot: return any(of: entry)
     case .deny, .rootOnly: return [entry.phase == .session ? .sessionError : .authenticationError]
@@ -141,14 +144,15 @@ struct StackPaths {
   private mutating func steps(from node: Node, _ assumption: Assumption) -> [Node] {
     let entry = stack[node.walk.index]
     let kind = entry.kind == .module ? ModuleKind(entry) : .quiet
-    let refuses = node.isStopped && kind == .ours
+    let refuses = node.isStopped && (kind == .ours || kind == .afterKey)
     let answers = refuses ? [.authenticationError] : assumption.answers(of: entry)
     return answers.compactMap { answer in
       var next = node
       next.isStopped = node.isStopped && !refuses || entry.stopsWrongPassword
       next.walk.step(stack, answer: answer)
       next.walk.forgetWhichFailure()
-      if kind == .ours, !refuses { next.ours = true }
+      let asks = kind == .ours || kind == .afterKey && assumption.hasKey
+      if asks, !refuses { next.ours = true }
       if kind.mayAskForPassword, !next.ours { next.asked = true }
       if came[next] != nil { return nil }
       came[next] = (node, answer)

@@ -6,15 +6,18 @@ package struct StackOptions: Equatable {
   var nullok = false
   /// A key that sshd has accepted replaces the password as the first factor.
   var afterKey = false
+  /// A line of its own for those with a key, before the password.
+  var keyOrPassword = false
   /// The path from `--store`; nil for the usual store.
   var store: String?
 
   package init(
     enroll: Bool? = nil, demand: Bool = false, nullok: Bool = false, afterKey: Bool = false,
+    keyOrPassword: Bool = false,
     store: String? = nil
   ) {
     (self.enroll, self.demand, self.nullok) = (enroll, demand, nullok)
-    (self.afterKey, self.store) = (afterKey, store)
+    (self.afterKey, self.keyOrPassword, self.store) = (afterKey, keyOrPassword, store)
   }
 }
 

@@ -91,6 +91,7 @@ extension StackPlanner {
     let bare = current.withoutOurs
     let before = analysis(with: bare)
     try check(before, options)
+    if options.keyOrPassword { try checkSkipped(bare, before.stack) }
     let base = options.afterKey ? try omittingPassword(bare, before.stack) : bare
     let (file, analysis) = try best(base, before.stack, options)
     if bare != current, file != current {
@@ -181,6 +182,20 @@ extension StackPlanner {
     let dependents = dependents()
     if !dependents.isEmpty { throw .passwordElsewhere(service, services: dependents) }
     return roots.reduce(bare) { $0.omitting($1) }
+  }
+
+  /// Throws if a login by a key and a code, which ends before the password, would leave out more
+  /// than that.
+  private func checkSkipped(_ bare: ServiceFile, _ stack: ServiceStack) throws(StackRefusal) {
+    guard service == "sshd", let place = places(bare, stack, inFront: true).first else {
+      throw .withPassword("/etc/pam.d/\(service) has no line that asks for a password", service)
+    }
+    let others = stack[.auth].filter {
+      $0.kind == .module && $0.root.lowerBound >= place && !$0.goesWithPassword
+    }
+    if !others.isEmpty { throw .moreThanPassword(service, modules: others.map(\.moduleName)) }
+    let dependents = dependents()
+    if !dependents.isEmpty { throw .passwordElsewhere(service, services: dependents) }
   }
 
   private typealias Attempt = (file: ServiceFile, analysis: StackAnalysis)
@@ -289,7 +304,12 @@ extension StackPlanner {
       options.afterKey ? "after-key" : nil, enroll ? "enroll" : nil,
       hasOneField ? "forward_pass" : nil, options.nullok ? "nullok" : nil,
     ]
-    var lines = isGated ? [(place, StackGate.line)] : []
+    var lines: [(Int, String)] = []
+    if options.keyOrPassword, let front = places(bare, stack, inFront: true).first {
+      let control = "[success=done perm_denied=ignore default=die]"
+      lines.append((front, line("auth    ", ["after-key"] + words, options, control)))
+    }
+    if isGated { lines.append((place, StackGate.line)) }
     lines.append((place, line("auth    ", words, options)))
     if !stack.isOther(.account), let first = stack[.account].first {
       lines.append(
@@ -309,12 +329,14 @@ extension StackPlanner {
     return (file, analysis(with: file))
   }
 
-  private func line(_ phase: String, _ words: [String?], _ options: StackOptions) -> String {
+  private func line(
+    _ phase: String, _ words: [String?], _ options: StackOptions, _ control: String = "required  "
+  ) -> String {
     let store = options.store.map { store in
       store.contains(" ") || store.contains("]") ? "[store=\(store)]" : "store=\(store)"
     }
     let words = (words + [store]).compactMap { $0 }
-    return (["\(phase) required   pam_sallyport.so"] + words).joined(separator: " ")
+    return (["\(phase) \(control) pam_sallyport.so"] + words).joined(separator: " ")
   }
 }
 

@@ -2,6 +2,8 @@
 /// password.
 enum ModuleKind: Equatable {
   case ours
+  /// Ours as well: asks those whose key sshd has accepted, and lets the others go on.
+  case afterKey
   /// Checks a password that it asks for, or that an earlier module has stored.
   case password
   /// Checks another factor: a fingerprint, a smart card, a security key, another one-time code.
@@ -19,7 +21,8 @@ enum ModuleKind: Equatable {
 
   init(_ entry: StackEntry) {
     switch entry.moduleName {
-    case "pam_sallyport": self = entry.stopsWrongPassword ? .deny : .ours
+    case "pam_sallyport" where entry.stopsWrongPassword: self = .deny
+    case "pam_sallyport": self = entry.goesOnWithoutKey ? .afterKey : .ours
     case "pam_permit": self = .permit
     case "pam_deny": self = .deny
     case "pam_rootok": self = .rootOnly
@@ -34,7 +37,7 @@ enum ModuleKind: Equatable {
   var mayAskForPassword: Bool {
     switch self {
     case .password, .unknown: true
-    case .ours, .factor, .permit, .deny, .rootOnly, .quiet: false
+    case .ours, .afterKey, .factor, .permit, .deny, .rootOnly, .quiet: false
     }
   }
 
@@ -78,7 +81,7 @@ extension ModuleKind {
     switch ModuleKind(entry) {
     case .password: isToldToIgnore(entry) || configured.contains(entry.moduleName)
     case .factor: isToldToIgnore(entry) || !toldByTheirLine.contains(entry.moduleName)
-    case .ours, .permit, .deny, .rootOnly, .quiet, .unknown: true
+    case .ours, .afterKey, .permit, .deny, .rootOnly, .quiet, .unknown: true
     }
   }
 

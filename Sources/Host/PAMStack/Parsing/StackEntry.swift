@@ -41,13 +41,19 @@ package struct StackEntry: Hashable, Sendable {
   /// Whether it is our line with `after-key`, which refuses users whose key sshd has not accepted.
   package var isAfterKey: Bool { arguments.contains("after-key") }
 
+  /// Whether it is such a line that users without a key go on behind: for them it is not there.
+  package var goesOnWithoutKey: Bool {
+    kind == .module && phase == .auth && moduleName == "pam_sallyport" && isAfterKey
+      && controls[.permissionDenied] == .ignore
+  }
+
   /// Whether it can be disabled together with the password: it is of no use without the password,
   /// or does not change who gets in.
   var goesWithPassword: Bool {
     switch ModuleKind(self) {
     case .password, .permit, .deny: true
     case .quiet: ["pam_env", "pam_cap"].contains(moduleName)
-    case .ours, .factor, .rootOnly, .unknown: false
+    case .ours, .afterKey, .factor, .rootOnly, .unknown: false
     }
   }
 

@@ -102,7 +102,7 @@ struct ForecastReport {
   /// Why nobody could log in; nil if somebody could.
   var obstacle: CommandError? {
     let service = analysis.stack.service
-    let words = analysis.line(.auth)?.arguments ?? []
+    let words = analysis.lines.filter { $0.phase == .auth }.flatMap(\.arguments)
     if words.contains("after-key"), !policy.isSSHD(service: Array(service.utf8)) {
       return CommandError(
         .configuration,

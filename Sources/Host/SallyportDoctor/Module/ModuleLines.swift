@@ -18,7 +18,9 @@ package struct ModuleLines: Equatable {
   var needsPassword = false
   var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
   /// Whether users are refused unless sshd has accepted their key.
-  var isAfterKey: Bool { of(.auth).contains { $0.has("after-key") } }
+  var isAfterKey: Bool { isInAuth && of(.auth).allSatisfy { $0.has("after-key") } }
+  /// Whether a key and a code are enough for those who have a key.
+  var takesKeys: Bool { of(.auth).contains(where: \.goesOnWithoutKey) }
   /// Whether unenrolled users are let in if the policy file does not set `enrollment`.
   var isVoluntary: Bool { of(.auth).contains { $0.has("nullok") } }
   /// Whether a code typed after the password in one field is accepted.

@@ -43,13 +43,18 @@ struct SSHWays {
   /// Whether every working list runs the auth stack, which needs a correct password.
   var needsPassword: Bool {
     lines.needsPassword && needs(["keyboard-interactive", "password"])
-      && !settings.isOn("permitemptypasswords")
+      && !settings.isOn("permitemptypasswords") && !ways(.asks).contains(where: takesKey)
   }
 
   private func needs(_ methods: Set<String>) -> Bool {
     let working = ways(.asks) + ways(.open)
     return settings.usesPAM && !working.isEmpty
       && working.allSatisfy { !methods.isDisjoint(with: $0) }
+  }
+
+  /// Whether a key comes before the prompts, and the PAM lines then ask for the code alone.
+  private func takesKey(_ way: [String]) -> Bool {
+    lines.takesKeys && way.prefix(while: { $0 != prompting }).contains(where: isKey)
   }
 
   var findings: [Finding] {

@@ -226,12 +226,13 @@ struct StackFindings {
   private var afterKey: Finding? {
     guard let line = lines.of(.auth).first(where: { $0.has("after-key") }), !service.policy.isSSHD
     else { return nil }
+    let what = line.goesOnWithoutKey ? "takes no key" : "refuses everybody"
     return .error(
       "stack-after-key", area,
-      "after-key refuses everybody in \(name), which sshd_services of the policy does not name",
+      "after-key \(what) in \(name), which sshd_services of the policy does not name",
       location: line.location,
       fixes: [.advice("give \(name) lines that do not come from this file, without after-key")],
-      effect: nobody)
+      effect: line.goesOnWithoutKey ? .locksOut("those without a password from \(name)") : nobody)
   }
 
   private func ignoreIsDenied(_ phase: PAMPhase, _ found: StackFinding) -> Finding? {

@@ -356,29 +356,6 @@ private func shared(_ text: String, service: String = "elsewhere", user: String?
     #expect(Throttle(for: [token], under: stated).capacity > .none)
   }
 
-  /// A line with a misspelt word asks there, and so do sallyport-session and a fleet.
-  // decisive
-  @Test(arguments: [
-    "[default]\nstate = disabled\n",
-    "[default]\n[rule a]\nmatch_user = alice\nstate = disabled\n",
-    "[default]\nfactor_totp = off\n[rule a]\nmatch_service = sudo\nstate = disabled\n"
-      + "factor_totp = on\n",
-  ]) func `holds twenty wrong codes where the file itself would not ask`(text: String) throws {
-    let policy = try shared(text, service: "sudo").policy
-    #expect(!policy.isEnabled)
-    var (misspelt, session, fleet) = (policy, policy, Policy())
-    misspelt.tighten()
-    session.isEnabled = true
-    fleet.tighten(by: policy)
-    fleet.shared = SharedBudgetBox(policy.sharedBudget)
-    for asking in [misspelt, session, fleet] {
-      #expect(asking.isEnabled)
-      let throttle = Throttle(for: [try authenticator()], under: asking)
-      #expect(throttle.responsesLeft(in: .full, at: UnixTime(1_700_000_000)) >= 20)
-      #expect(throttle.wait(for: .full, digits: .six, at: UnixTime(1_700_000_000)) == 0)
-    }
-  }
-
   @Test func `changes nothing where there is one policy`() throws {
     for setting in Setting.all {
       let policy = setting.policy

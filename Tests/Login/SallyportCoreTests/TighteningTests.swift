@@ -90,6 +90,37 @@ import Testing
     }
   }
 
+  /// What a file says of a login of alice's.
+  private static func policy(_ text: String, service: String) throws -> Policy {
+    let login = PolicyRequest(
+      service: Array(service.utf8), user: Array("alice".utf8), isRemote: false, address: nil,
+      parse: { _ in nil }, membership: { _ in .no })
+    return PolicyFile(try secret(Array(text.utf8)), base: Policy(), login).policy(Policy())
+  }
+
+  /// A line with a misspelt word asks there, and so do sallyport-session and a fleet.
+  // decisive
+  @Test(arguments: [
+    "[default]\nstate = disabled\n",
+    "[default]\n[rule a]\nmatch_user = alice\nstate = disabled\n",
+    "[default]\nfactor_totp = off\n[rule a]\nmatch_service = sudo\nstate = disabled\n"
+      + "factor_totp = on\n",
+  ]) func `holds twenty wrong codes where the file itself would not ask`(text: String) throws {
+    let policy = try Self.policy(text, service: "sudo")
+    #expect(!policy.isEnabled)
+    var (misspelt, session, fleet) = (policy, policy, Policy())
+    misspelt.tighten()
+    session.isEnabled = true
+    fleet.tighten(by: policy)
+    fleet.shared = SharedBudgetBox(policy.sharedBudget)
+    for asking in [misspelt, session, fleet] {
+      #expect(asking.isEnabled)
+      let throttle = Throttle(for: [try authenticator()], under: asking)
+      #expect(throttle.responsesLeft(in: .full, at: UnixTime(1_700_000_000)) >= 20)
+      #expect(throttle.wait(for: .full, digits: .six, at: UnixTime(1_700_000_000)) == 0)
+    }
+  }
+
   @Test func `believes the services that both believe`() {
     func names(_ texts: [String]) -> [[UInt8]] { texts.map { Array($0.utf8) } }
     let lists: [[String]?] = [nil, [], ["sshd"], ["sshd", "sshd-git"], ["sshd-git"]]

@@ -23,6 +23,7 @@ import Testing
     ("permit alice as web", "none"), ("permit nopass alice cmd id", "none"),
     ("permit persist keepenv setenv { -A B=$C \"D E\" } alice # x", "caller doas 1"),
     ("permit nopass keepenv \\\n  alice", "nopass 1"), ("permit \"alice\"", "caller doas 1"),
+    ("permit \\\n nopass alice", "none"),
     ("permit nolog nopass alice as root cmd id args", "none"),
     // what doas cannot parse
     ("permit nopass alice\npermitt bob", "none"), ("permit nopass persist alice", "none"),
@@ -35,6 +36,8 @@ import Testing
   @Test func `may be for some commands, or for another account`() throws {
     let some = try doas("alice", "permit alice\npermit nopass alice cmd id\n")
     #expect(said(some.shell) == "caller doas 1" && some.someCommands.map(said) == "nopass 2")
+    let denied = try doas("alice", "permit nopass alice cmd id args -u\ndeny alice cmd id\n")
+    #expect(denied.someCommands == nil)
     let covered = try doas("alice", "permit nopass alice cmd id\npermit alice\n")
     #expect(said(covered.shell) == "caller doas 2" && covered.someCommands == nil)
     #expect(said(try doas("alice", "permit alice as web\n", as: "web").shell) == "caller doas 1")
@@ -49,5 +52,16 @@ import Testing
     let doas = Doas(of: fake.machine, accounts)
     #expect(doas.fault == FileLocation(file: "/etc/doas.conf"))
     #expect(doas.rules(for: person("alice")).shell == .none)
+  }
+
+  @Test func `is not known for a group of an account that a directory has`() throws {
+    try fake.write("/etc/doas.conf", "permit nopass 1005\npermit :ops\n")
+    var account = person("alice")
+    (account.groups, account.source) = ([], .database(["sss"]))
+    let doas = Doas(of: fake.machine, AccountFacts(accounts: [account]))
+    #expect(doas.rules(for: account).shell == .unseen(.group("ops")))
+    try fake.write("/etc/doas.conf", "permit nopass :ops\npermit 1005\n")
+    let sure = Doas(of: fake.machine, AccountFacts(accounts: [account])).rules(for: account)
+    #expect(said(sure.shell) == "caller doas 2")
   }
 }

@@ -27,6 +27,7 @@ struct SudoersTrial {
 
   init() throws {
     machine = FakeMachine()
+    try machine.write("/etc/sudoers", "")
     try machine.write("/proc/sys/kernel/hostname", "web1.example.org\n")
     try machine.write("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")
     try machine.write("/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 web1.example.org web1\n")
@@ -153,6 +154,58 @@ struct SudoersTrial {
     : > /srv/log
 
     """
+  }
+
+  // MARK: doas
+
+  private static let doasWays = ["root", "web"]
+
+  /// For each caller and target: the answer for a command that no rule names, and for one.
+  func toldOfDoas(_ text: String) throws -> [String] {
+    try machine.write("/etc/doas.conf", text)
+    let groups = SudoersTrial.groupNames.map {
+      AccountFacts.Group(name: $1, number: $0, members: [])
+    }
+    let accounts = SudoersTrial.callers + [SudoersTrial.web]
+    let doas = Doas(of: machine.machine, AccountFacts(accounts: accounts, groups: groups))
+    return SudoersTrial.callers.flatMap { account in
+      SudoersTrial.doasWays.flatMap { way -> [String] in
+        let rules = doas.rules(for: account, as: way == "web" ? SudoersTrial.web : nil)
+        return [rules.shell, rules.someCommands ?? rules.shell].map { rule in
+          switch rule {
+          case .none: "deny"
+          case .asks: "permit"
+          case .asksNothing: "permit nopass"
+          case .unseen: "unseen"
+          }
+        }
+      }
+    }
+  }
+
+  /// The same by `doas -C`: the loosest of three commands.
+  func doneByDoas(_ text: String) throws -> [String] {
+    var script = try opening() + "mkdir /srv/x\n"
+    try machine.write("/etc/doas.conf", text)
+    script += "cp \(machine.root)/etc/doas.conf /srv/doas.conf; chmod 644 /srv/doas.conf\n"
+    for account in SudoersTrial.callers {
+      for way in SudoersTrial.doasWays {
+        for command in ["/srv/proof", "/opt/a", "/opt/a x", "/opt/a odd"] {
+          script += """
+            echo "$(setpriv --reuid \(account.uid) --regid \(account.group) --init-groups \
+            doas -C /srv/doas.conf -u \(way) \(command) 2>/dev/null)."
+
+            """
+        }
+      }
+    }
+    let lines = try run(script).split(separator: "\n").map { line in
+      line == "." ? "deny" : String(line.dropLast())
+    }
+    return stride(from: 0, to: lines.count - 3, by: 4).flatMap { start -> [String] in
+      let all = Array(lines[start..<start + 4])
+      return [all[0], all.max { $0.count < $1.count && $1 != "deny" || $0 == "deny" } ?? ""]
+    }
   }
 
   private func opening() throws -> String {

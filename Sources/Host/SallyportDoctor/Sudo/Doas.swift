@@ -11,7 +11,18 @@ struct Doas: Equatable {
     let identity: String
     /// nil: everybody.
     let target: String?
-    let hasCommand: Bool
+    /// nil: all.
+    let command: Command?
+  }
+
+  struct Command: Equatable {
+    let name: String
+    /// nil: any.
+    let arguments: [String]?
+
+    func includes(_ other: Command) -> Bool {
+      name == other.name && (arguments == nil || arguments == other.arguments)
+    }
   }
 
   static let file = "/etc/doas.conf"
@@ -25,8 +36,10 @@ struct Doas: Equatable {
   private(set) var isThere = true
   private let uids: [String: UInt32]
   private let gids: [String: UInt32]
+  private let accounts: AccountFacts
 
   init(of machine: Machine, _ accounts: AccountFacts) {
+    self.accounts = accounts
     let users = accounts.accounts.map { ($0.name, $0.uid) }
     uids = Dictionary(users) { first, _ in first }
     gids = Dictionary(accounts.groups.map { ($0.name, $0.number) }) { first, _ in first }
@@ -50,12 +63,29 @@ struct Doas: Equatable {
     var rules = RootRules()
     if let gap { rules.shell = .unseen(gap) }
     guard gap == nil, fault == nil else { return rules }
+    rules = self.rules(for: account, target, inUnknown: false)
+    guard !accounts.knowsGroups(of: account),
+      let group = self.rules.map(\.identity).first(where: { $0.hasPrefix(":") })
+    else { return rules }
+    let other = self.rules(for: account, target, inUnknown: true)
+    if !other.shell.isLike(rules.shell) { rules.shell = .unseen(.group(String(group.dropFirst()))) }
+    return rules
+  }
+
+  /// `inUnknown`: whether it is in each group of which that is not known.
+  private func rules(
+    for account: AccountFacts.Account, _ target: AccountFacts.Account?, inUnknown: Bool
+  ) -> RootRules {
+    var rules = RootRules()
     let uid = target?.uid ?? 0
     let chosen = self.rules.reversed().filter { rule in
-      includes(account, rule.identity) && (rule.target.map { number($0, uids) == uid } ?? true)
+      let isMeant = includes(account, rule.identity) || inUnknown && rule.identity.hasPrefix(":")
+      return isMeant && (rule.target.map { number($0, uids) == uid } ?? true)
     }
-    rules.shell = chosen.first { !$0.hasCommand }.map(Doas.answer) ?? .none
-    let others = chosen.prefix { $0.hasCommand }.map(Doas.answer)
+    rules.shell = chosen.first { $0.command == nil }.map(Doas.answer) ?? .none
+    let others = chosen.compactMap(\.command).compactMap { command in
+      chosen.first { $0.command?.includes(command) != false }.map(Doas.answer)
+    }
     let loosest = others.max { $0.looseness < $1.looseness }
     rules.someCommands = loosest.flatMap { $0.looseness > rules.shell.looseness ? $0 : nil }
     return rules
@@ -101,6 +131,8 @@ struct Doas: Equatable {
     var (lines, words, word): ([(Int, [Word])], [Word], Word?) = ([], [], nil)
     var (number, start) = (1, 1)
     var (isQuoted, isEscaped, isComment) = (false, false, false)
+    // doas takes the word after a continued line for no keyword.
+    var isContinued = false
     func endWord() {
       if let done = word { words.append(done) }
       word = nil
@@ -108,7 +140,7 @@ struct Doas: Equatable {
     for character in text + "\n" {
       if character == "\n" {
         if isEscaped, !isComment {
-          (isEscaped, number) = (false, number + 1)
+          (isEscaped, isContinued, number) = (false, true, number + 1)
           continue
         }
         endWord()
@@ -118,8 +150,9 @@ struct Doas: Equatable {
       } else if isComment {
         continue
       } else if isEscaped {
-        word = Word(text: (word?.text ?? "") + String(character), isQuoted: true)
-        isEscaped = false
+        word = Word(
+          text: (word?.text ?? "") + String(character), isQuoted: word?.isQuoted ?? isContinued)
+        (isEscaped, isContinued) = (false, false)
       } else if character == "\\" {
         isEscaped = true
       } else if character == "\"" {
@@ -136,7 +169,9 @@ struct Doas: Equatable {
         endWord()
         words.append(Word(text: String(character)))
       } else {
-        word = Word(text: (word?.text ?? "") + String(character), isQuoted: word?.isQuoted == true)
+        word = Word(
+          text: (word?.text ?? "") + String(character), isQuoted: word?.isQuoted ?? isContinued)
+        isContinued = false
       }
     }
     return lines.filter { !$0.1.isEmpty }
@@ -172,7 +207,11 @@ struct Doas: Equatable {
     let identity = name()
     let target = next("as") ? name() ?? "" : nil
     let command = next("cmd") ? name() ?? "" : nil
-    if command != nil, next("args") { while name() != nil { continue } }
+    var arguments: [String]?
+    if command != nil, next("args") {
+      arguments = []
+      while let argument = name() { arguments?.append(argument) }
+    }
     guard rest.isEmpty, target != "", command != "",
       !options.isSuperset(of: ["nopass", "persist"]), let identity
     else {
@@ -182,6 +221,7 @@ struct Doas: Equatable {
     rules.append(
       Rule(
         location: location, permits: permits, asksNothing: options.contains("nopass"),
-        identity: identity, target: target, hasCommand: command != nil))
+        identity: identity, target: target,
+        command: command.map { Command(name: $0, arguments: arguments) }))
   }
 }

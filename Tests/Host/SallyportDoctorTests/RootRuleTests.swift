@@ -162,6 +162,36 @@ import Testing
     #expect(unread.hasPrefix("unseen file(") && unread.contains("/etc/sudoers.d/x"))
   }
 
+  @Test(arguments: [
+    ("alice ALL=ALL", "caller sudo 1"), ("alice ALL=NOPASSWD: ALL", "noPassword 1"),
+    ("Defaults !authenticate, exempt_group=ops, pam_service=x\nalice ALL=ALL", "caller sudo 2"),
+    ("Defaults targetpw, runaspw\nalice ALL=ALL", "target sudo 2"),
+    ("alice web1, web? = ALL", "caller sudo 1"), ("alice web? = ALL", "none"),
+    ("User_Alias A = alice\nA ALL=ALL", "caller sudo 2"),
+  ]) func `says what sudo-rs does, by its own file`(lines: String, answer: String) throws {
+    try fake.write("/proc/sys/kernel/hostname", "web1\n")
+    try fake.write("/etc/sudoers", "alice ALL=(ALL) NOPASSWD: ALL\n")
+    try fake.write("/etc/sudoers-rs", lines + "\n")
+    let sudoers = Sudoers(of: fake.machine, as: .rust)
+    let rules = sudoers.rules(for: person("alice"), groups: ["ops"], .shell, at: Healthy.now)
+    #expect(said(rules.shell) == answer)
+    #expect(said(rules.shell) == "none" || sudoers.policy.rules[0].location.file.hasSuffix("-rs"))
+  }
+
+  @Test func `is sudo's and sudo-rs's own where both are there`() throws {
+    #expect(SudoProgram.installed(on: fake.machine).isEmpty)
+    for (name, version) in [("sudo", "sudo-rs 0.2.8\n"), ("sudo.ws", "Sudo version 1.9.17\n")] {
+      try fake.write("/usr/bin/\(name)", "")
+      try fake.change("/usr/bin/\(name)", mode: 0o4755)
+      fake.answers["\(name) --version"] = CommandOutput(output: version)
+    }
+    try fake.write("/usr/bin/sudo-rs", "")
+    fake.answers["sudo-rs --version"] = CommandOutput(output: "sudo-rs 0.2.8\n")
+    let found = SudoProgram.installed(on: fake.machine)
+    #expect(found.map(\.name) == ["sudo", "sudo.ws"])
+    #expect(found.map(\.program) == [.rust, .sudo])
+  }
+
   @Test func `is not seen where sudo cannot parse a line`() throws {
     let words = "cvtsudoers -c /dev/null -e -f sudoers \(fake.root)/etc/sudoers"
     fake.answers[words] = CommandOutput(status: 1, errors: "/etc/sudoers:1:7: syntax error\n")

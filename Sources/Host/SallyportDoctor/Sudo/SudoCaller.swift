@@ -12,8 +12,8 @@ enum SudoWay: Equatable {
 }
 
 /// What sudoers says about one account that calls sudo. sudo looks for the last rule that is for
-/// the account, this host, the target and the command; options come in the order of the lines, those of
-/// commands after all others; and a tag of the rule goes before the option.
+/// the account, this host, the target and the command; options come in the order of the lines,
+/// those of commands after all others; and a tag of the rule goes before the option.
 struct SudoCaller {
   private struct Hit {
     let location: FileLocation

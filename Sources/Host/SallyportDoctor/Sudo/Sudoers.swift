@@ -54,11 +54,9 @@ package struct Sudoers: Equatable {
 
   init() {}
 
-  /// The vendor's (openSUSE) is read if the administrator has none.
-  private static let files = ["/etc/sudoers", "/usr/etc/sudoers"]
-
-  package init(of machine: Machine) {
-    guard let file = Sudoers.files.first(where: { machine.text($0) != .absent }) else {
+  package init(of machine: Machine, as program: SudoProgram = .sudo) {
+    policy.program = program
+    guard let file = program.files.first(where: { machine.text($0) != .absent }) else {
       isThere = false
       return
     }
@@ -69,9 +67,9 @@ package struct Sudoers: Equatable {
     policy.root = SudoTarget.root(of: machine)
     policy.gap =
       unread.first.map(RuleGap.file)
-      ?? Sudoers.otherSource(of: machine).map(RuleGap.source)
+      ?? (program == .sudo ? Sudoers.otherSource(of: machine).map(RuleGap.source) : nil)
     // cvtsudoers reads the same files.
-    if unread.isEmpty { expand(&lines, file, of: machine) }
+    if unread.isEmpty, program == .sudo { expand(&lines, file, of: machine) }
     for line in lines { take(line, on: host) }
     for case .otherService(_, let name) in entries.map(\.exception)
     where ModuleLines(of: ServiceStack(of: machine, name)).isInAuth {
@@ -250,6 +248,12 @@ extension Sudoers {
   /// As above, for several ways.
   func caller(_ account: AccountFacts.Account, groups: [String]?, at now: UnixTime) -> SudoCaller {
     SudoCaller(SudoersUser(account, groups: groups), policy, at: now)
+  }
+
+  func caller(
+    _ account: AccountFacts.Account, in accounts: AccountFacts, at now: UnixTime
+  ) -> SudoCaller {
+    SudoCaller(SudoersUser(account, in: accounts), policy, at: now)
   }
 
   /// A source of rules beyond the files, which is not looked up. SSSD has none without settings.

@@ -93,14 +93,25 @@ struct SudoersUser: Equatable {
   let uid: UInt32
   private let lowercased: String
   private let gids: [UInt32]
-  private let groups: [String]?
+  private let groups: [String]
+  private let areAllGroups: Bool
 
   /// `groups`: the names of all its groups; nil if they are not known.
   init(_ account: AccountFacts.Account, groups: [String]?) {
+    self.init(account, groups: groups ?? [], areAll: groups != nil)
+  }
+
+  init(_ account: AccountFacts.Account, in accounts: AccountFacts) {
+    self.init(
+      account, groups: accounts.groupNames(of: account),
+      areAll: accounts.knowsGroups(of: account))
+  }
+
+  private init(_ account: AccountFacts.Account, groups: [String], areAll: Bool) {
     (name, uid) = (account.name, account.uid)
     lowercased = account.name.lowercased()
     gids = [account.group] + account.groups
-    self.groups = groups.map { $0.map { $0.lowercased() } }
+    (self.groups, areAllGroups) = (groups.map { $0.lowercased() }, areAll)
   }
 
   func match(_ name: String) -> SudoersMatch {
@@ -119,7 +130,7 @@ struct SudoersUser: Equatable {
     if group.hasPrefix("#"), let gid = UInt32(group.dropFirst()), gids.contains(gid) {
       return .included
     }
-    guard let groups, !group.hasPrefix(":") else { return .unknown(.group(group)) }
-    return SudoersMatch(groups.contains(group.lowercased()))
+    if groups.contains(group.lowercased()) { return .included }
+    return areAllGroups && !group.hasPrefix(":") ? .none : .unknown(.group(group))
   }
 }

@@ -19,6 +19,7 @@ struct SudoersPolicy: Equatable {
     let options: [SudoersOption]
   }
 
+  var program = SudoProgram.sudo
   var rules: [Rule] = []
   var defaults: [Defaults] = []
   var aliases = SudoersAliases()
@@ -40,7 +41,7 @@ struct SudoersPolicy: Equatable {
         Defaults(
           location: location, sign: sign,
           items: items.map { SudoersItem($0, isCommand: sign == "!") },
-          options: line.options.map(SudoersOption.init)))
+          options: line.options.map(SudoersOption.init).filter { program.knows($0.name) }))
     case nil:
       for (kind, name, items) in line.aliases { aliases.add(kind, name, items) }
     }
@@ -52,6 +53,7 @@ struct SudoersPolicy: Equatable {
     let name = name.lowercased()
     let short = host.prefix { $0 != "." }
     if host.isEmpty { return .unknown(.host(name)) }
+    if program == .rust { return SudoersMatch(name == host) }
     if name.hasPrefix("+") { return .unknown(.netgroup(name)) }
     let isAddress = name.contains(":") || name.allSatisfy { $0.isNumber || "./".contains($0) }
     if isAddress { return .unknown(.host(name)) }
@@ -90,8 +92,15 @@ struct SudoTarget: Equatable {
   let shell: String
 
   init(_ account: AccountFacts.Account, groups: [String]?) {
-    user = SudoersUser(account, groups: groups)
-    shell = account.shell.isEmpty ? "/bin/sh" : account.shell
+    self.init(SudoersUser(account, groups: groups), account.shell)
+  }
+
+  init(_ account: AccountFacts.Account, in accounts: AccountFacts) {
+    self.init(SudoersUser(account, in: accounts), account.shell)
+  }
+
+  private init(_ user: SudoersUser, _ shell: String) {
+    (self.user, self.shell) = (user, shell.isEmpty ? "/bin/sh" : shell)
   }
 
   static let root = SudoTarget(

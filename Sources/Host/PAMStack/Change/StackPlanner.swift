@@ -307,7 +307,7 @@ extension StackPlanner {
     var lines: [(Int, String)] = []
     if options.keyOrPassword, let front = places(bare, stack, inFront: true).first {
       let control = "[success=done perm_denied=ignore default=die]"
-      lines.append((front, line("auth    ", ["after-key"] + words, options, control)))
+      lines.append((front, line("auth    ", ["after-key"] + words, options, control: control)))
     }
     if isGated { lines.append((place, StackGate.line)) }
     lines.append((place, line("auth    ", words, options)))
@@ -330,7 +330,8 @@ extension StackPlanner {
   }
 
   private func line(
-    _ phase: String, _ words: [String?], _ options: StackOptions, _ control: String = "required  "
+    _ phase: String, _ words: [String?], _ options: StackOptions,
+    control: String = "required  "
   ) -> String {
     let store = options.store.map { store in
       store.contains(" ") || store.contains("]") ? "[store=\(store)]" : "store=\(store)"

@@ -19,6 +19,7 @@ package struct PAMCode: Hashable, Sendable {
   package static let sessionError = PAMCode(14)
   package static let ignore = PAMCode(25)
   package static let abort = PAMCode(26)
+  package static let passwordExpired = PAMCode(27)
   package static let moduleUnknown = PAMCode(28)
   package static let incomplete = PAMCode(31)
 

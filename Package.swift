@@ -216,7 +216,7 @@ let command = part(
       name: "SallyportDoctor",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SallyportSupport", "PAMStack", "CCommand", "CSystem",
+        "SallyportLogin", "PAMSallyport", "SallyportSupport", "PAMStack", "CCommand", "CSystem",
       ], swiftSettings: strict),
     .target(
       name: "SallyportCLI",

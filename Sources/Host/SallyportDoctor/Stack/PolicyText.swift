@@ -103,7 +103,7 @@ extension PolicyText {
     words(of: .matchGroup).compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
   }
 
-  private func words(of key: PolicyKey) -> [(String, Int)] {
+  func words(of key: PolicyKey) -> [(String, Int)] {
     values(of: key).flatMap { value, line in
       value.split { $0 == " " || $0 == "," || $0 == "\t" }.map { (String($0), line) }
     }

@@ -1,0 +1,67 @@
+import PAMStack
+import SallyportCore
+
+/// What was found out about one login: a cell without its way.
+struct Decided: Equatable {
+  var verdict: Verdict
+  var location: FileLocation?
+  var detail: String?
+
+  init(_ verdict: Verdict, at location: FileLocation? = nil, _ detail: String? = nil) {
+    (self.verdict, self.location, self.detail) = (verdict, location, detail)
+  }
+}
+
+/// One login, rehearsed by two people: the owner of the account, and a thief who has all of the
+/// owner's but what gives the codes. Only if the owner gets in and the thief does not, a code is
+/// asked for.
+struct PAMForecast {
+  /// The login of somebody who has the codes, or not.
+  let rehearsal: (_ hasCodes: Bool) -> Rehearsal
+  let stack: ServiceStack
+
+  /// `phases`: those that the program runs. `around`: why it leaves out others.
+  func decided(_ phases: [PAMPhase], around: Decided? = nil) -> Decided {
+    PAMForecast.decided(
+      thief: rehearsal(false).end(of: phases), owner: { rehearsal(true).end(of: phases) }, stack,
+      around: around)
+  }
+
+  static func decided(
+    thief: Rehearsal.End, owner: () -> Rehearsal.End, _ stack: ServiceStack,
+    around: Decided? = nil
+  ) -> Decided {
+    switch thief {
+    case .isIn(let handle):
+      return handle.isPlain ? around ?? opened(handle, stack) : opened(handle, stack)
+    case .open(let entry): return unseen(entry)
+    case .isOut: break
+    }
+    switch owner() {
+    case .isIn(let handle): return Decided(.asked(handle.asking ?? .code), at: handle.line)
+    case .open(let entry): return unseen(entry)
+    case .isOut(let handle):
+      guard let (barrier, location, module) = handle.barrier else {
+        return Decided(.refused(.stackShut), at: stack.file.map { FileLocation(file: $0) })
+      }
+      return Decided(.refused(barrier), at: location, module)
+    }
+  }
+
+  private static func unseen(_ entry: StackEntry?) -> Decided {
+    guard let entry else { return Decided(.unseen(.tooComplex)) }
+    return Decided(.unseen(.moduleDecides), at: entry.location, entry.module)
+  }
+
+  private static func opened(_ handle: RehearsedHandle, _ stack: ServiceStack) -> Decided {
+    if handle.isEnrolling { return Decided(.withoutCode(.enrolls), at: handle.line) }
+    if let opening = handle.opening { return Decided(.withoutCode(opening), at: handle.openedAt) }
+    if handle.asking != nil { return Decided(.withoutCode(.uncounted), at: handle.line) }
+    if let line = ModuleLines(of: stack).of(.auth).first {
+      return Decided(.withoutCode(.skipped), at: line.location)
+    }
+    let isOther = stack.file == nil || stack.isOther(.auth)
+    let file = FileLocation(file: isOther ? "/etc/pam.d/other" : stack.file ?? "")
+    return Decided(.withoutCode(isOther ? .otherFile : .noLine), at: file)
+  }
+}

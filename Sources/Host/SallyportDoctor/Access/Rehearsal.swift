@@ -1,0 +1,153 @@
+import OneTimePassword
+import PAMSallyport
+import PAMStack
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+
+/// What is known of the person whose login is rehearsed, beside the account database.
+struct KnownPerson {
+  let account: Account
+  /// In the files of this machine, and in the fleet.
+  let enrollment, inFleet: KnownEnrollment
+  let note: UserNote.Level?
+  let isMember: (_ group: [UInt8]) -> Tristate
+}
+
+/// One login through the stacks of one service, which takes place in doctor alone.
+struct Rehearsal {
+  /// How it ends.
+  enum End {
+    case isIn(RehearsedHandle)
+    case isOut(RehearsedHandle)
+    /// It hangs on what this module returns; nil if there are too many paths.
+    case open(StackEntry?)
+  }
+
+  let stack: ServiceStack
+  let login: RehearsedLogin
+  let person: KnownPerson
+  let answers: ModuleAnswers
+  let policies: PolicySources
+  let now: UnixTime
+
+  /// The end after these phases, one after the other.
+  func end(of phases: [PAMPhase], from start: RehearsedHandle = RehearsedHandle()) -> End {
+    var handles = [start]
+    for phase in phases {
+      var (passing, failing, doubt) = ([RehearsedHandle](), start, StackEntry?.none)
+      for handle in handles {
+        guard let ends = stack.ends(of: phase, from: left(handle, for: phase), answer) else {
+          return .open(nil)
+        }
+        for end in ends {
+          doubt = doubt ?? end.doubt
+          if isPassed(end) { passing.append(end.state) } else { failing = end.state }
+          if !isPassed(end), passing.isEmpty { continue }
+        }
+        if passing.isEmpty { return .isOut(barred(failing, in: phase)) }
+        if passing.count < ends.count { return .open(doubt) }
+      }
+      handles = passing
+    }
+    return .isIn(handles[0])
+  }
+
+  /// sshd's session phase is another process, which has PAM's environment alone.
+  private func left(_ handle: RehearsedHandle, for phase: PAMPhase) -> RehearsedHandle {
+    var handle = handle
+    if login.accepted != nil, phase == .session { handle.mark = nil }
+    return handle
+  }
+
+  private func isPassed(_ end: StackEnd<RehearsedHandle>) -> Bool {
+    if end.verdict == .success { return true }
+    let isOld = end.verdict == .passwordExpired
+    guard end.verdict == .newPasswordRequired || isOld else { return false }
+    switch login.renewal {
+    case .left: return true
+    case .byRoot: return !isOld
+    case .byOwner: return !isOld && login.person.password != nil
+    case .never: return false
+    }
+  }
+
+  private func barred(_ handle: RehearsedHandle, in phase: PAMPhase) -> RehearsedHandle {
+    var handle = handle
+    if handle.barrier == nil, let entry = stack[phase].last {
+      handle.note(phase == .account ? .expired : .stackShut, at: entry)
+    }
+    return handle
+  }
+
+  // MARK: modules
+
+  private func answer(_ entry: StackEntry, _ handle: RehearsedHandle) -> [(
+    PAMCode, RehearsedHandle
+  )] {
+    if entry.moduleName == "pam_sallyport", !answers.isMissing(entry) {
+      return [ours(entry, handle)]
+    }
+    return answers.of(entry, to: login, handle).map { answer in
+      var left = handle
+      if let barrier = answer.barrier { left.note(barrier, at: entry) }
+      if let password = answer.password { left.password = Secret(password.utf8) }
+      return (answer.code, left)
+    }
+  }
+
+  /// The module's own answer.
+  private func ours(_ entry: StackEntry, _ handle: RehearsedHandle) -> (PAMCode, RehearsedHandle) {
+    let arguments = ModuleArguments(entry.arguments.map { Array($0.utf8) })
+    let phase: Phase = entry.phase == .auth ? .auth : entry.phase == .account ? .account : .session
+    let application = RehearsedApplication(
+      login, handle, isOneField: arguments.forwardPass, in: phase)
+    let authority = RehearsedAuthority(
+      person.enrollment, inFleet: person.inFleet, note: person.note, at: now)
+    let store = RehearsedStore(person.account, policies, groups: person.isMember)
+    let code: ReturnCode
+    switch phase {
+    case .auth:
+      code = authenticate(
+        application, arguments, store: store, service: authority, isServed: true)
+    case .account:
+      code = manageAccount(
+        application, arguments, store: store, service: authority, isServed: true)
+    case .session: code = openSession(application)
+    }
+    var left = application.handle
+    if phase != .session { left.line = entry.location }
+    // What comes of the questions that follow is the person's choice.
+    let isEnrolling = phase == .account && left.isEnrolling && !handle.isEnrolling
+    if isEnrolling { left.mark = nil }
+    let answer = isEnrolling ? .success : PAMCode(number: Int(code.code)) ?? .permissionDenied
+    note(answer, of: entry, arguments, by: authority, under: store, in: &left)
+    return (answer, left)
+  }
+
+  /// Why our line let pass, or did not.
+  private func note(
+    _ answer: PAMCode, of entry: StackEntry, _ arguments: ModuleArguments,
+    by authority: RehearsedAuthority, under store: RehearsedStore, in handle: inout RehearsedHandle
+  ) {
+    if let asked = authority.asked { handle.asking = asked }
+    if answer == .success || answer == .ignore {
+      guard entry.phase == .auth, authority.asked == nil else { return }
+      let isByLine = authority.opening == .voluntary && arguments.base.enrollment == .voluntary
+      let isDisabled = store.policy?.isEnabled == false
+      let opening = isDisabled ? .disabled : authority.opening
+      handle.opening = isByLine && store.line(of: .enrollment) == nil ? .nullok : opening
+      handle.openedAt = store.line(of: isDisabled ? .state : .enrollment) ?? entry.location
+      return
+    }
+    let isUnkeyed = arguments.afterKey && entry.phase == .auth && !isAfterKey
+    let ownBarrier: Barrier? = arguments.isRefusing ? .wrongWord : isUnkeyed ? .afterKey : nil
+    if let barrier = ownBarrier ?? authority.barrier { return handle.note(barrier, at: entry) }
+    // A wrong code is no reason.
+    if authority.asked == nil { handle.note(.noPrompt, at: entry) }
+  }
+
+  private var isAfterKey: Bool {
+    login.accepted?.contains { ["publickey", "hostbased", "gssapi-with-mic"].contains($0) } == true
+  }
+}

@@ -24,12 +24,6 @@ package struct Diagnosis {
     where !found.contains(finding) {
       found.append(finding)
     }
-    if facts.hasDirectory {
-      found.append(
-        .unseen(
-          "people-directory", .people, "accounts of other sources in nsswitch.conf were not checked"
-        ))
-    }
     found += facts.otherStores.map { path in
       .unseen(
         "store-other", .store, "lines name another store, which was not checked: \(path)",
@@ -59,7 +53,7 @@ package struct Diagnosis {
     if let sudoers = facts.sudoers, sudoers.runs(service.name) {
       found += SudoFindings(sudoers: sudoers, lines: service.lines, enrolled: enrolled).all
     }
-    return found + PolicyFindings(service).people
+    return found + [PolicyFindings(service).overruled].compactMap { $0 }
   }
 
   /// The services that people log in by come first.
@@ -89,15 +83,7 @@ package struct Diagnosis {
 
   var worst: Severity { findings.map(\.severity).max() ?? .ok }
 
-  /// The exit status: 0 if nothing was found, 1 for warnings or something that could not be
-  /// examined, 2 if somebody is locked out or gets in without a code.
-  package var status: Int32 {
-    switch worst {
-    case .ok: 0
-    case .unseen, .warning: 1
-    case .error: 2
-    }
-  }
+  package var status: Int32 { worst.status }
 
   /// Who cannot log in, each once.
   package var lockedOut: [String] { who(.locksOut) }

@@ -28,9 +28,6 @@ package struct Facts {
   var daemon = DaemonFacts()
   /// Other stores that our lines name.
   var otherStores: [String] = []
-  /// Whether some accounts come from a directory service, and so are not in the machine's own
-  /// files.
-  var hasDirectory = false
 }
 
 extension Facts {
@@ -61,7 +58,6 @@ extension Facts {
     packages = PackageTool(of: machine)
     modules = Facts.modules(of: machine, services, packages)
     daemon = DaemonFacts(of: machine)
-    hasDirectory = Facts.hasDirectory(machine)
   }
 
   private mutating func look(atRecordsOf machine: Machine) {
@@ -85,12 +81,8 @@ extension Facts {
     _ census: GroupCensus
   ) {
     let service = services[index]
-    let directories = Set(self.store.users.compactMap(\.name))
-    let people = accounts.people(of: service.name, sudoers, ssh).filter {
-      !directories.contains($0.name)
-    }
     services[index].policy = PolicyFacts(
-      of: machine, in: self.store.error == nil ? store : nil, service, people: people,
+      of: machine, in: self.store.error == nil ? store : nil, service, people: [],
       enrolled: self.store.users, groups: census, at: now)
   }
 

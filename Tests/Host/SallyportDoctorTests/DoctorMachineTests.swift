@@ -263,39 +263,8 @@ import Testing
 
   // MARK: people and policy
 
-  @Test func `The unenrolled are locked out, or pass, as the policy says`() {
-    let refused = Healthy.diagnosis { $0.services[0].policy.unenrolled = [.init(name: "bob")] }
-    #expect(refused.wrong == ["people-refused error"] && refused.lockedOut == ["bob from sshd"])
-    let passing = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = [.init(name: "bob", action: .pass)]
-    }
-    #expect(passing.wrong == ["people-passing warning"] && passing.letIn == ["bob in sshd"])
-    let enrolling = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = [.init(name: "bob", action: .enroll(.required))]
-    }
-    #expect(enrolling.wrong == ["people-enrolling warning"])
-    #expect(enrolling.letIn == ["bob in sshd until enrolled"])
-    let disabled = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = [.init(name: "bob", isDisabled: true)]
-    }
-    #expect(disabled.wrong == ["people-passing warning"])
-  }
-
-  @Test func `Who has only factors that are off is locked out`() {
-    let stranded = Healthy.diagnosis { $0.services[0].policy.stranded = ["alice"] }
-    #expect(stranded.wrong == ["people-stranded error"])
-    #expect(stranded.lockedOut == ["alice from sshd"])
-  }
-
-  @Test func `Many names are cut`() {
-    let diagnosis = Healthy.diagnosis {
-      $0.services[0].policy.unenrolled = (1...9).map { .init(name: "u\($0)") }
-    }
-    #expect(diagnosis.lockedOut == ["u1, u2, u3, u4, u5 and 4 more from sshd"])
-  }
-
   // decisive
-  @Test func `A policy that is broken, disabled or contradicted is told once`() {
+  @Test func `A policy that is broken or contradicted is told once`() {
     let broken = Healthy.diagnosis {
       $0.services += [ServiceFacts(name: "sudo", lines: Healthy.lines())]
       for index in 0...1 {
@@ -307,9 +276,6 @@ import Testing
       }
     }
     #expect(broken.wrong == ["policy-broken error"])
-    #expect(
-      Healthy.diagnosis { $0.services[0].policy.isDisabled = true }.wrong
-        == ["policy-disabled warning"])
     let nullok = Healthy.diagnosis {
       $0.services[0].lines = Healthy.lines("nullok")
       $0.services[0].policy.overrulesLine = true

@@ -11,16 +11,15 @@ import Testing
   private func shared(_ name: String) -> ServiceFacts {
     var service = ServiceFacts(name: name, lines: Healthy.lines(), file: "/etc/pam.d/\(name)")
     service.stack = [.notCounted(FileLocation(file: "/etc/pam.d/sshd", line: 4))]
-    service.policy.unenrolled = [.init(name: "bob")]
     return service
   }
 
   // decisive
   @Test func `What they share is told once, with those first that people log in by`() {
     let diagnosis = Healthy.diagnosis { $0.services = ["chfn", "passwd", "login"].map(shared) }
-    #expect(diagnosis.wrong == ["stack-uncounted error", "people-refused error"])
+    #expect(diagnosis.wrong == ["stack-uncounted error"])
     #expect(diagnosis.findings[0].area == .service("login"))
-    #expect(diagnosis.lockedOut == ["bob from login, chfn, passwd"])
+    #expect(diagnosis.findings[0].alsoIn == ["chfn", "passwd"])
   }
 
   // decisive

@@ -21,6 +21,11 @@ struct Doctor: Verb {
     completion: .custom(Completions.services))
   var service: [String] = []
 
+  @Option(
+    help: ArgumentHelp("Tell of each way in of this account.", valueName: "user"),
+    completion: .custom(Completions.users))
+  var user: String?
+
   @OptionGroup var shared: StoreOptions
 
   func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
@@ -38,13 +43,32 @@ struct Doctor: Verb {
     if let store { facts.add(try context.fleet?.doctorFacts(store, in: context)) }
     let diagnosis = Diagnosis(
       facts, option: options.store, version: Context.version)
+    let access = try access(store, named, in: context)
     let output = context.output(shared)
     let screen = context.terminal.screen(of: output.stream)
     let report = Report(
-      diagnosis: diagnosis, hasMarks: screen?.isUTF8 == true && !context.isPlain,
-      width: output.width)
+      diagnosis: diagnosis, access: access, user: user,
+      hasMarks: screen?.isUTF8 == true && !context.isPlain, width: output.width)
     output.answer(report.facts, report.text)
-    return diagnosis.status
+    return report.status
+  }
+
+  /// Who gets in; nil if the caller may not read the store. `named`: the services that were named.
+  private func access(_ store: Store?, _ named: [String], in context: Context)
+    throws(CommandError) -> AccessTable?
+  {
+    guard let store else {
+      guard user != nil else { return nil }
+      throw .notRoot
+    }
+    let table = AccessTable(AccessFacts(of: context.machine, store, at: try context.time()))
+    let narrow = table.narrowed(to: named.isEmpty ? nil : named, user)
+    if let user, narrow.rows.isEmpty {
+      let name = printable(user.utf8, limit: 100)
+      throw CommandError(
+        .noUser, "\(name) has no way in: no account, or neither a password, a key nor a rule")
+    }
+    return narrow
   }
 
   /// Throws if one has no file.

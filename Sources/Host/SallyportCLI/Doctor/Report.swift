@@ -5,6 +5,10 @@ import SallyportSupport
 /// A diagnosis as text and as JSON.
 struct Report {
   let diagnosis: Diagnosis
+  /// nil if the caller may not read the store.
+  var access: AccessTable?
+  /// The account about which alone was asked.
+  var user: String?
   /// The terminal can show ✓ and ✗.
   let hasMarks: Bool
   /// In columns, at least 40; only what is to be copied may be wider.
@@ -13,8 +17,23 @@ struct Report {
   // MARK: text
 
   var text: String {
-    let lines = areas.flatMap { area in [area.name] + section(area) }
-    return (lines + [count] + verdict).map(Report.clean).joined(separator: "\n")
+    let found = areas.flatMap { area in [area.name] + section(area) }
+    let lines = user == nil ? found + [count] + end : end
+    return lines.map(Report.clean).joined(separator: "\n")
+  }
+
+  /// Who gets in. Who may not read the store is told what the findings say of it.
+  private var end: [String] {
+    guard let access else { return verdict }
+    let text = AccessText(table: access, width: width)
+    return user == nil ? text.lines : access.rows.flatMap(text.lines(of:))
+  }
+
+  /// The exit status: 0 if nothing was found, 1 for warnings or something that could not be
+  /// examined, 2 if somebody is locked out or gets in without a code.
+  var status: Int32 {
+    let worst = access?.severity ?? .ok
+    return user == nil ? max(diagnosis.status, worst.status) : worst.status
   }
 
   private var areas: [Area] {
@@ -51,7 +70,7 @@ struct Report {
     let head = "  \(mark(finding.severity)) "
     let margin = String(repeating: " ", count: head.unicodeScalars.count)
     let also = finding.alsoIn.isEmpty ? "" : " (also in \(listed(finding.alsoIn)))"
-    var lines = folded(finding.text + also, width - margin.count)
+    var lines = Report.folded(finding.text + also, width - margin.count)
     lines = lines.enumerated().map { ($0 == 0 ? head : margin) + $1 }
     let last = lines.last ?? ""
     if !location.isEmpty {
@@ -72,7 +91,7 @@ struct Report {
     case .command: return ["      # \(fix.text)"]
     case .line, .add: return ["      \(fix.kind): \(fix.text)"]
     case .advice:
-      return folded(fix.text, width - 11).enumerated().map { index, line in
+      return Report.folded(fix.text, width - 11).enumerated().map { index, line in
         (index == 0 ? "      see: " : "           ") + line
       }
     }
@@ -87,7 +106,7 @@ struct Report {
     }
   }
 
-  private func folded(_ text: String, _ width: Int) -> [String] {
+  static func folded(_ text: String, _ width: Int) -> [String] {
     text.split(separator: " ").reduce(into: [""]) { lines, word in
       let last = lines[lines.count - 1]
       if last.isEmpty {
@@ -139,13 +158,25 @@ struct Report {
     Facts(
       findings: diagnosis.findings.map(FindingFacts.init), errors: diagnosis.count(.error),
       warnings: diagnosis.count(.warning), unseen: diagnosis.count(.unseen),
-      lockedOut: diagnosis.lockedOut, inWithoutCode: diagnosis.letIn)
+      lockedOut: diagnosis.lockedOut + told { if case .refused = $0 { true } else { false } },
+      inWithoutCode: diagnosis.letIn
+        + told { if case .withoutCode = $0 { true } else { false } },
+      access: access.map(AccessFactsJSON.init))
+  }
+
+  /// The groups of the table with such verdicts that count for the exit status.
+  private func told(_ isMeant: (Verdict) -> Bool) -> [String] {
+    let groups = access?.groups.filter { $0.severity != .ok && isMeant($0.verdict) } ?? []
+    return groups.map { group in
+      "\(listed(group.users)) at \(group.ways.joined(separator: ", ")) (\(group.verdict.words))"
+    }
   }
 
   private struct Facts: Encodable {
     let findings: [FindingFacts]
     let errors, warnings, unseen: Int
     let lockedOut, inWithoutCode: [String]
+    @OrNull var access: AccessFactsJSON?
   }
 }
 

@@ -114,13 +114,24 @@ package enum Area: Hashable, Comparable {
 }
 
 /// How bad a finding is. The worst one decides the exit status.
-package enum Severity: Comparable, CaseIterable {
+package enum Severity: Comparable, CaseIterable, Sendable {
   case ok
   /// It could not be examined.
   case unseen
   case warning
   /// It locks somebody out, or lets somebody in without a code.
   case error
+}
+
+extension Severity {
+  /// The exit status of doctor for it.
+  package var status: Int32 {
+    switch self {
+    case .ok: 0
+    case .unseen, .warning: 1
+    case .error: 2
+    }
+  }
 }
 
 /// What an error does to logins.

@@ -53,7 +53,7 @@ struct SSHBlocks {
   /// Those that hold for an account, wherever it comes from: its class.
   func about(_ login: SSHLogin) -> [Bool] { tests.map { $0.test.holds(login) } }
 
-  /// Those that hold for a connection, whoever logs in.
+  /// Those that hold for a connection, whatever account logs in.
   func about(_ connection: SSHConnection) -> [Bool] { tests.map { $0.test.holds(connection) } }
 
   /// The indices of those that hold for both.

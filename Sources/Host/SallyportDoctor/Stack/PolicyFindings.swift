@@ -47,74 +47,8 @@ struct PolicyFindings {
     }
   }
 
-  /// Findings about the users.
-  var people: [Finding] {
-    if policy.isDisabled {
-      return [
-        .warning(
-          "policy-disabled", area, "the policy asks nobody for a code here (state = disabled)",
-          location: FileLocation(file: policy.path),
-          fixes: [.advice("sallyport config show --service \(service.name)")],
-          effect: .letsIn("anybody with the password in \(service.name)"))
-      ]
-    }
-    return [refused, enrolling, passing, stranded, overruled].compactMap { $0 }
-  }
-
-  /// The users for whom `test` is true, if this service asks for codes.
-  private func names(_ test: (PolicyFacts.Person) -> Bool) -> [String] {
-    guard service.lines.isInAuth else { return [] }
-    return policy.unenrolled.filter { $0.error == nil && test($0) }.map(\.name)
-  }
-
-  private func made(
-    _ id: String, _ severity: Severity, _ text: String, of names: [String],
-    effect: (String) -> Effect
-  ) -> Finding? {
-    guard let first = names.first else { return nil }
-    let list = listed(names)
-    return Finding(
-      id, area, "\(text): \(list)", severity: severity,
-      fixes: [.command(sallyportCommand("enroll", on: [first]))], effect: effect(list))
-  }
-
-  private var refused: Finding? {
-    let names = names { !$0.isDisabled && $0.action == .refuse }
-    return made("people-refused", .error, "not enrolled and therefore refused", of: names) { list in
-      .locksOut("\(list) from \(service.name)")
-    }
-  }
-
-  private var enrolling: Finding? {
-    let names = names { person in
-      if case .enroll = person.action { return !person.isDisabled }
-      return false
-    }
-    return made(
-      "people-enrolling", .warning,
-      "not enrolled yet, so anybody with the password may set up a phone", of: names
-    ) { list in .letsIn("\(list) in \(service.name) until enrolled") }
-  }
-
-  private var passing: Finding? {
-    let names = names { $0.isDisabled || $0.action == .pass }
-    return made("people-passing", .warning, "not enrolled, and passes without a code", of: names) {
-      list in
-      .letsIn("\(list) in \(service.name)")
-    }
-  }
-
-  private var stranded: Finding? {
-    guard let first = policy.stranded.first, service.lines.isInAuth else { return nil }
-    let list = listed(policy.stranded)
-    return .error(
-      "people-stranded", area, "enrolled only with factors that the policy turns off: \(list)",
-      location: FileLocation(file: policy.path),
-      fixes: [.command(sallyportCommand("add", on: [first], ["--force"]))],
-      effect: .locksOut("\(list) from \(service.name)"))
-  }
-
-  private var overruled: Finding? {
+  /// A word on the line that the file overrules.
+  var overruled: Finding? {
     guard policy.overrulesLine,
       let line = service.lines.of(.auth).first(where: { $0.has("nullok") })
     else { return nil }

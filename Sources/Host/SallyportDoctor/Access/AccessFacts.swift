@@ -1,0 +1,96 @@
+import OneTimePassword
+import PAMStack
+import SallyportAdministration
+package import SallyportCore
+import SallyportSupport
+package import SallyportSystem
+
+/// What the table of who gets in is made of.
+package struct AccessFacts {
+  let machine: Machine
+  let now: UnixTime
+  /// With what is planned for the files of pam.d.
+  var stacks: StackDirectory
+  let accounts: AccountFacts
+  let ssh: SSHAccess?
+  let sudoers: Sudoers
+  let doas: Doas
+  let polkit: PolkitFacts
+  let policies: PolicySources
+  /// Whether no login can succeed by the store.
+  var isStoreBroken = false
+  /// By login name; nobody else is enrolled in the files of this machine.
+  var enrollments: [String: KnownEnrollment] = [:]
+  /// What root has set for them, by login name.
+  var notes: [String: UserNote.Level] = [:]
+  /// Why some account has no row, one line each.
+  private(set) var gaps: [String] = []
+}
+
+extension AccessFacts {
+  package init(of machine: Machine, _ store: Store, at now: UnixTime) {
+    let accounts = AccountFacts(of: machine)
+    self.init(
+      machine: machine, now: now, stacks: machine.stacks, accounts: accounts,
+      ssh: SSHAccess(of: machine, accounts), sudoers: Sudoers(of: machine),
+      doas: Doas(of: machine, accounts), polkit: PolkitFacts(of: machine),
+      policies: PolicySources(store, of: machine))
+    gaps = accounts.gaps.map(\.text)
+    do throws(StoreTrouble) {
+      try look(in: store)
+    } catch {
+      isStoreBroken = true
+    }
+  }
+
+  private mutating func look(in store: Store) throws(StoreTrouble) {
+    for stored in try store.enrolledNames() {
+      var name = stored.user?.text
+      do throws(StoreTrouble) {
+        guard let record = try store.load(stored: stored) else { continue }
+        name = record.enrollment.user.text
+        let account = accounts[record.enrollment.user.text].flatMap(\.asAccount)
+        if let account { _ = try store.load(account) }
+        enrollments[record.enrollment.user.text] = .enrolled(kinds(of: record))
+      } catch {
+        if let name { enrollments[name] = .broken }
+      }
+    }
+    for account in accounts.accounts {
+      guard let known = account.asAccount else { continue }
+      do throws(StoreTrouble) {
+        notes[account.name] = try store.level(of: known)
+      } catch {
+        enrollments[account.name] = .broken
+      }
+    }
+  }
+
+  private func kinds(of record: Record) -> Set<FactorKind> {
+    let left = record.enrollment.backupCodes?.left(record.state.backupCodes) ?? 0
+    return Set(
+      FactorKind.allCases.filter { kind in
+        kind == .backupCode ? left > 0 : record.enrollment.factors.contains(kind)
+      })
+  }
+}
+
+extension AccountFacts.Account {
+  /// nil for a name that nobody can be enrolled under.
+  var asAccount: Account? {
+    UserName(Array(name.utf8)).map { Account(name: $0, uid: uid, group: group) }
+  }
+}
+
+extension AccountFacts.Gap {
+  /// One line on what may be missing.
+  fileprivate var text: String {
+    switch self {
+    case .unread(let path, let reason): reason.isEmpty ? "\(path) cannot be read" : reason
+    case .cut(let path): "\(path): its end was not read"
+    case .unlisted(let sources): "accounts of \(listed(sources)), which may list nobody"
+    case .unlistable(let reason): "the account database: \(reason)"
+    case .tooManyNames(let most): "more than \(most) names that no source lists"
+    }
+  }
+}

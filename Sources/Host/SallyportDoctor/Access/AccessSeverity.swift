@@ -1,0 +1,63 @@
+// What the cells mean for the exit status of doctor.
+
+extension AccessTable {
+  /// How bad a cell of this row is.
+  package func severity(of cell: Cell, in row: Row) -> Severity {
+    switch cell.verdict {
+    case .asked: .ok
+    case .unseen: isOurs(cell.way) ? .unseen : .ok
+    case .refused(let barrier): isOurs(cell.way) && barrier.locksOut ? .error : .ok
+    case .withoutCode(let opening):
+      if cell.purpose != nil {
+        .ok
+      } else if isOurs(cell.way) {
+        opening.isAllowed ? .warning : .error
+      } else {
+        isCompanion(cell, in: row) ? .error : .ok
+      }
+    }
+  }
+
+  /// Whether the same account is asked for a code on another way of the same kind, or on another
+  /// way to root.
+  private func isCompanion(_ cell: Cell, in row: Row) -> Bool {
+    row.cells.contains { other in
+      guard case .asked = other.verdict, other.way != cell.way else { return false }
+      return other.way.kind.family == cell.way.kind.family
+        || other.way.givesRoot && cell.way.givesRoot
+    }
+  }
+
+  /// The worst of all cells.
+  package var severity: Severity {
+    let worst = rows.flatMap { row in row.cells.map { severity(of: $0, in: row) } }.max() ?? .ok
+    return max(worst, gaps.isEmpty ? .ok : .unseen)
+  }
+}
+
+extension Way.Kind {
+  /// The ways of one program are alike.
+  fileprivate var family: Way.Kind {
+    switch self {
+    case .sudo, .sudoLogin, .sudoAs: .sudo
+    case .ssh, .doas, .su, .login, .polkit, .other: self
+    }
+  }
+}
+
+extension Barrier {
+  /// Whether it keeps somebody out who has all that others ask for.
+  var locksOut: Bool { isOurs || self == .moduleMissing }
+}
+
+extension Opening {
+  /// Whether the administrator has let in who is not enrolled, by a setting of Sallyport.
+  var isAllowed: Bool {
+    switch self {
+    case .disabled, .exempt, .nullok, .voluntary, .offered, .enrolls: true
+    case .noLine, .otherFile, .skipped, .uncounted, .keyAlone, .hostAlone, .ticketAlone,
+      .noPAM, .noPasswd, .notAuthenticated, .exemptGroup, .nopass, .polkitYes:
+      false
+    }
+  }
+}

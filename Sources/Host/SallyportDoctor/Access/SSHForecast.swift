@@ -1,0 +1,148 @@
+import PAMStack
+
+/// The ways in by sshd: each list of methods by itself.
+struct SSHForecast {
+  private let facts: AccessFacts
+  private let forecaster: Forecaster
+
+  init(_ facts: AccessFacts, _ forecaster: Forecaster) {
+    (self.facts, self.forecaster) = (facts, forecaster)
+  }
+
+  func cells(for account: AccountFacts.Account) -> [Cell] {
+    guard let ssh = facts.ssh else { return [] }
+    var cells: [Cell] = []
+    for connection in ssh.connections {
+      let found = self.cells(for: account, from: connection, ssh)
+      // Most connections are like the first.
+      let isNew = !found.allSatisfy { cell in
+        cells.contains { $0.isAlike(cell) }
+      }
+      if cells.isEmpty || isNew { cells += found }
+    }
+    return cells
+  }
+
+  private func cells(
+    for account: AccountFacts.Account, from connection: SSHConnection, _ ssh: SSHAccess
+  ) -> [Cell] {
+    let isUsual = connection == ssh.connections.first
+    var way = Way(kind: .ssh, service: "sshd", name: "sshd")
+    way.origin = isUsual ? nil : connection.name
+    switch ssh.entrances(of: account, from: connection) {
+    case .absent: return []
+    case .unseen(.silent(let reason)):
+      return [Cell(way, Decided(.unseen(.sshdSilent), at: nil, reason))]
+    case .unseen(.tooMany), .unseen(.contradictory):
+      return [Cell(way, Decided(.unseen(.tooMany)))]
+    case .seen(let entrances):
+      return entrances.map { entrance in
+        var decided = decided(entrance, account, from: connection, ssh)
+        decided.location = decided.location ?? entrance.location
+        return Cell(way, decided, methods: entrance.methods)
+      }
+    }
+  }
+
+  private func decided(
+    _ entrance: SSHEntrance, _ account: AccountFacts.Account, from connection: SSHConnection,
+    _ ssh: SSHAccess
+  ) -> Decided {
+    if let refusal = entrance.refusal { return decided(refusal) }
+    guard entrance.methods.contains("publickey") else {
+      return behindKey(entrance, account, connection)
+    }
+    switch ssh.key(of: account, from: connection) {
+    case .no: return Decided(.refused(.noKey))
+    case .yes: return behindKey(entrance, account, connection)
+    case .unseen(let gap):
+      let decided = behindKey(entrance, account, connection)
+      return decided.isIn ? unseen(gap) : decided
+    }
+  }
+
+  private func unseen(_ gap: SSHKeyGap) -> Decided {
+    switch gap {
+    case .elsewhere(let keyword): Decided(.unseen(.keysElsewhere), at: nil, keyword)
+    case .slow(let path): Decided(.unseen(.slowFiles), at: FileLocation(file: path))
+    case .unread(let reason): Decided(.unseen(.keysElsewhere), at: nil, reason)
+    }
+  }
+
+  /// Whether the account may have a key that sshd takes from anywhere.
+  func mayHaveKey(_ account: AccountFacts.Account) -> Bool {
+    guard let ssh = facts.ssh else { return false }
+    return ssh.connections.contains { ssh.key(of: account, from: $0) == .yes }
+  }
+
+  private func decided(_ refusal: SSHRefusal) -> Decided {
+    switch refusal {
+    case .notAllowed(let location): Decided(.refused(.notAllowed), at: location)
+    case .rootLogin(let location): Decided(.refused(.rootLogin), at: location)
+    case .locked: Decided(.refused(.locked))
+    case .shell: Decided(.refused(.noShell))
+    case .unusable(let location): Decided(.refused(.noMethod), at: location)
+    }
+  }
+
+  /// As if sshd had accepted what comes before PAM.
+  private func behindKey(
+    _ entrance: SSHEntrance, _ account: AccountFacts.Account, _ connection: SSHConnection
+  ) -> Decided {
+    guard entrance.usesPAM else { return withoutPAM(entrance, account) }
+    let around =
+      entrance.methods.contains(where: SSHForecast.runsPAM)
+      ? nil : Decided(.withoutCode(opening(entrance)), at: entrance.location)
+    return forecaster.decided(
+      steps(entrance, connection), of: account, mayBeEmpty: entrance.takesEmptyPassword,
+      around: around)
+  }
+
+  private static func runsPAM(_ method: String) -> Bool {
+    ["password", "keyboard-interactive", "none"].contains(method)
+  }
+
+  private func opening(_ entrance: SSHEntrance) -> Opening {
+    if entrance.methods.contains("publickey") { return .keyAlone }
+    return entrance.methods.contains("hostbased") ? .hostAlone : .ticketAlone
+  }
+
+  private func steps(_ entrance: SSHEntrance, _ connection: SSHConnection) -> LoginSteps {
+    var steps = LoginSteps(entrance.service, [])
+    steps.steps = []
+    (steps.remote, steps.isRoots) = (connection.address, true)
+    var accepted: [String] = []
+    for method in entrance.methods {
+      if SSHForecast.runsPAM(method) {
+        steps.steps.append(
+          LoginSteps.Step(
+            phases: [.auth], accepted: accepted, isMethodPassword: method != "keyboard-interactive")
+        )
+      }
+      accepted.append(method)
+    }
+    let asks = entrance.methods.last == "keyboard-interactive"
+    steps.steps.append(
+      LoginSteps.Step(phases: [.account, .session], accepted: accepted, asksInAccount: asks))
+    return steps
+  }
+
+  private func withoutPAM(_ entrance: SSHEntrance, _ account: AccountFacts.Account) -> Decided {
+    if entrance.methods.contains("keyboard-interactive") { return Decided(.refused(.noMethod)) }
+    if forecaster.hasExpired(account) { return Decided(.refused(.expired)) }
+    if entrance.methods.contains("password") {
+      let isBlank = account.password == .blank
+      if account.password == .none || isBlank && !entrance.takesEmptyPassword {
+        return Decided(.refused(.noPassword))
+      }
+    }
+    return Decided(.withoutCode(.noPAM), at: entrance.location)
+  }
+}
+
+extension Cell {
+  /// Whether it says the same of another connection.
+  fileprivate func isAlike(_ other: Cell) -> Bool {
+    verdict == other.verdict && methods == other.methods && location == other.location
+  }
+}

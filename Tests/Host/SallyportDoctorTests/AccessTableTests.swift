@@ -1,0 +1,129 @@
+import Foundation
+import PAMStack
+import SallyportCore
+import SallyportSupport
+import SallyportSystem
+import Testing
+
+@testable import SallyportDoctor
+
+/// A machine with Debian's usual stacks, and the table of who gets in.
+@Suite struct `Who gets in` {
+  private let fake = FakeMachine()
+  private let asks =
+    "auth required pam_unix.so\nauth required pam_sallyport.so\naccount required pam_unix.so\n"
+    + "session required pam_permit.so\n"
+  private let open =
+    "auth required pam_unix.so\naccount required pam_unix.so\nsession required pam_permit.so\n"
+
+  init() throws {
+    try fake.write("/etc/debian_version", "12\n")
+    try fake.write("/etc/pam.d/other", "auth required pam_deny.so\n")
+    for service in ["sudo", "sudo-i", "su", "su-l", "login"] {
+      try fake.write("/etc/pam.d/\(service)", asks)
+    }
+    try fake.write("/bin/sh", "")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755], ofItemAtPath: "\(fake.root)/bin/sh")
+    try accounts(["root:x:0:0", "alice:x:1000:1000", "ansible:x:1001:1001", "git:x:999:999"])
+    try fake.write("/etc/sudoers", "alice ALL=(ALL) ALL\nansible ALL=(ALL) NOPASSWD: ALL\n")
+  }
+
+  private func accounts(_ rows: [String], passwords: [String: String] = [:]) throws {
+    let lines = rows.map { "\($0)::/home/\($0.prefix { $0 != ":" }):/bin/sh\n" }
+    try fake.write("/etc/passwd", lines.joined())
+    let names = rows.map { String($0.prefix { $0 != ":" }) }
+    let shadow = names.map { "\($0):\(passwords[$0] ?? "$6$x$y"):19000:0:99999:7:::\n" }
+    try fake.write("/etc/shadow", shadow.joined())
+    try fake.write("/etc/group", rows.map { "\($0):\n" }.joined().replacing("::", with: ":"))
+  }
+
+  /// `enrolled`: whom the files of this machine have a phone of.
+  private func table(_ enrolled: String...) -> AccessTable {
+    let store = Store(root: Array("\(fake.root)/store".utf8), owner: .effectiveUser)
+    var facts = AccessFacts(of: fake.machine, store, at: Healthy.now)
+    facts.isStoreBroken = false
+    for name in enrolled { facts.enrollments[name] = .enrolled([.totp]) }
+    return AccessTable(facts)
+  }
+
+  private func verdicts(_ table: AccessTable, _ user: String, _ way: String) -> [Verdict] {
+    table.rows.filter { $0.user == user }.flatMap(\.cells).filter { $0.way.name == way }
+      .map(\.verdict)
+  }
+
+  @Test func `a robot with NOPASSWD is in by sudo without a code, and not locked out`() {
+    let table = table("alice", "root")
+    #expect(verdicts(table, "ansible", "sudo") == [.withoutCode(.noPasswd)])
+    #expect(verdicts(table, "ansible", "sudo -i") == [.withoutCode(.noPasswd)])
+    #expect(verdicts(table, "alice", "sudo") == [.asked(.code)])
+    #expect(
+      !table.groups.contains { group in
+        guard case .refused = group.verdict else { return false }
+        return group.users.contains("ansible") && group.ways.contains("sudo")
+      })
+    #expect(table.severity == .error)
+  }
+
+  @Test func `a rule of sudoers that comes later asks all the same`() throws {
+    try fake.write(
+      "/etc/sudoers", "alice ALL=(ALL) NOPASSWD: ALL\nalice ALL=(ALL) PASSWD: ALL\n")
+    #expect(verdicts(table("alice"), "alice", "sudo") == [.asked(.code)])
+  }
+
+  @Test func `who is enrolled and not asked by a rule is told of, with the line`() throws {
+    try fake.write(
+      "/etc/security/sallyport.conf", "[rule robots]\nmatch_user = alice\nstate = disabled\n")
+    let table = table("alice")
+    #expect(verdicts(table, "alice", "sudo") == [.withoutCode(.disabled)])
+    let group = table.groups.first { $0.verdict == .withoutCode(.disabled) }
+    #expect(group?.users == ["alice"] && group?.severity == .warning)
+    #expect(group?.location == FileLocation(file: "/etc/security/sallyport.conf", line: 3))
+  }
+
+  @Test func `a misspelt module keeps everybody out, and lets nobody in`() throws {
+    try fake.write("/etc/pam.d/sudo", asks.replacing("pam_sallyport", with: "pam_salyport"))
+    try fake.write("/lib/x86_64-linux-gnu/security/pam_unix.so", "")
+    for name in ["pam_sallyport", "pam_permit", "pam_deny"] {
+      try fake.write("/lib/x86_64-linux-gnu/security/\(name).so", "")
+    }
+    #expect(verdicts(table("alice"), "alice", "sudo") == [.refused(.moduleMissing)])
+  }
+
+  @Test func `one way to root that asks nobody is an error where another asks`() throws {
+    try fake.write("/etc/pam.d/sudo-i", open)
+    let table = table("alice")
+    let row = try #require(table.rows.first { $0.user == "alice" })
+    let cell = try #require(row.cells.first { $0.way.name == "sudo -i" })
+    #expect(cell.verdict == .withoutCode(.noLine))
+    #expect(table.severity(of: cell, in: row) == .error)
+  }
+
+  @Test func `ways that ask nobody are no fault where none asks`() throws {
+    for service in ["sudo", "sudo-i", "su", "su-l", "login"] {
+      try fake.write("/etc/pam.d/\(service)", open)
+    }
+    #expect(table("alice").severity == .ok)
+  }
+
+  @Test func `an account without a password, key or rule has no row`() throws {
+    try accounts(["root:x:0:0", "alice:x:1000:1000", "daemon:x:1:1"], passwords: ["daemon": "*"])
+    #expect(table("alice").rows.map(\.user) == ["root", "alice"])
+  }
+
+  @Test func `an empty password is one that others may use`() throws {
+    try accounts(["root:x:0:0", "alice:x:1000:1000"], passwords: ["alice": ""])
+    try fake.write(
+      "/etc/pam.d/su",
+      "auth required pam_unix.so nullok\naccount required pam_unix.so\n"
+        + "session required pam_permit.so\n")
+    #expect(verdicts(table(), "alice", "su") == [.withoutCode(.noLine)])
+    #expect(verdicts(table("alice"), "alice", "login") == [.refused(.noPassword)])
+  }
+
+  @Test func `the columns can be those of some services, the rows one account`() {
+    let narrow = table("alice", "ansible").narrowed(to: ["sudo"], "alice")
+    #expect(narrow.rows.map(\.user) == ["alice"])
+    #expect(Set(narrow.rows.flatMap(\.cells).map(\.way.service)) == ["sudo"])
+  }
+}

@@ -8,7 +8,7 @@ from pathlib import Path
 from dimensions import NAMES, ON_PURPOSE
 from forecast import MOST_UNSEEN, UNSEEN
 from reasons import expected
-from ways import CALLED, OPEN, WAYS, Connection
+from ways import CALLED, OPEN, REFUSED, WAYS, Connection
 
 WRONG, MISSING, UNSEEN_BADLY, INVENTED = "wrong", "missing", "unseen for no reason", "invented"
 WHY, PURPOSE = "for another reason", "on purpose or not"
@@ -30,10 +30,15 @@ class Fault:
     forecast: object
 
     def __str__(self):
+        evidence = f"\n{self.real.evidence()}" if self.real else ""
+        return f"{self.short}{evidence}"
+
+    @property
+    def short(self):
         said = "nothing" if self.forecast is None else (
             f"{self.forecast.result} ({self.forecast.why}; {self.forecast.line or 'no line'})")
         done = "there is no such way" if self.real is None else (
-            f"{self.real.result} ({self.real.why})\n{self.real.evidence()}")
+            f"{self.real.result} ({self.real.why})")
         return f"{self.kind}: {self.account} by {self.way}\n  said: {said}\n  real: {done}"
 
 
@@ -44,7 +49,9 @@ def faults(real, forecast, left_out=(), machine=None):
     for key, cell in known.items():
         said = forecast.get(key)
         if said is None:
-            yield Fault(MISSING, *key, cell, None)
+            # Who has nothing to get in by has no row.
+            if cell.result != REFUSED or cell.account in {account for account, _ in forecast}:
+                yield Fault(MISSING, *key, cell, None)
         elif said.result == UNSEEN:
             if not said.is_unseen_for_a_reason:
                 yield Fault(UNSEEN_BADLY, *key, cell, said)
@@ -54,7 +61,9 @@ def faults(real, forecast, left_out=(), machine=None):
             yield from faults_of_the_reason(machine, cell, said)
     services = {service_of(way) for _, way in known}
     for key, said in forecast.items():
-        if key not in known and key not in left_out and could_be_tried(*key, services):
+        # Of a way that is not there it is true that nobody gets in.
+        if said.result != REFUSED and key not in known and key not in left_out and could_be_tried(
+                *key, services):
             yield Fault(INVENTED, *key, None, said)
 
 
@@ -103,11 +112,11 @@ def told(machine, found, most=5):
     lines = [f"{len(found)} cells are wrong on {machine}",
              f"again: SEED={machine.seed} Tests/Acceptance/machines/run "
              f"-k machine{machine.number}]"]
+    # What is wrong before what is missing.
+    found = sorted(found, key=lambda fault: fault.kind == MISSING)
     for fault in found[:most]:
         lines += [str(fault), files_of(fault)]
-    if len(found) > most:
-        lines += [f"and {fault.kind}: {fault.account} by {fault.way}" for fault in found[most:]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(fault.short for fault in found[most:])])
 
 
 class Total:

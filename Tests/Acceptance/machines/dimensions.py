@@ -84,7 +84,7 @@ DOAS = {
     "nopass": "permit alice\npermit nopass :staff",
     "the last rule counts": "permit nopass alice\npermit alice\npermit bob\ndeny :staff",
     "to web": "permit alice as web\npermit nopass bob as web",
-    "for one command": "permit nopass alice cmd /usr/bin/true\npermit bob cmd /run/machine/proof",
+    "for one command": "permit nopass alice cmd /usr/bin/true\npermit bob cmd /usr/bin/id",
 }
 
 POLICY = {

@@ -1,12 +1,13 @@
 """What doctor's JSON says of each cell of a machine: the table under `access`.
 
-`ways` are its columns, `accounts` its rows, and a cell names its column by number. A way over ssh is
-one for each kind of connection, and a cell of it is about one list of methods. Where a list has no
-cell of its own, the column's one cell tells of the worst that any of its lists lets happen.
+`ways` are its columns, `accounts` its rows, and a cell names its column by number. A way over ssh
+is one for each kind of connection, and a cell of it is about one list of methods. Where a list has
+no cell of its own, the column's one cell tells of the worst that any of its lists lets happen.
 """
 
 import ipaddress
 import json
+import re
 import subprocess
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from ways import ASKED, OPEN, REFUSED, WAYS, Connection
 UNSEEN = "unseen"
 RESULTS = {"asked": ASKED, "refused": REFUSED, "withoutCode": OPEN, "unseen": UNSEEN}
 WORST = (REFUSED, ASKED, UNSEEN, OPEN)  # the worse the later: what a column of several lists tells
-# Why a cell may be unseen, whole: the cases of `Gap`. With anything else, or too often, it is wrong.
+# Why a cell may be unseen, whole: the cases of `Gap`. With another, or too often, it is wrong.
 UNSEEN_FOR = {
     "notRoot", "sourceUnlisted", "fleetSilent", "fleetKeeps", "sshdSilent", "sudoSilent",
     "keysElsewhere", "polkitRules", "moduleDecides", "tooComplex", "tooMany", "slowFiles",
@@ -58,14 +59,14 @@ def doctor(command=COMMAND):
 
 def forecast(said, keys):
     """{(account, way): Forecast} of the ways that were tried, and of those that the table has
-    besides. `keys`: the (account, way) that were tried, where a way over ssh ends with its methods."""
+    besides. `keys`: the (account, way) that were tried; that of ssh has its methods in it."""
     return of_table(said.get("access") or {"ways": [], "accounts": []}, keys)
 
 
 def of_table(table, keys):
     cells = {}
     for row in table["accounts"]:
-        assert not any(account == row["user"] for account, _ in cells), f"{row['user']} has two rows"
+        assert all(account != row["user"] for account, _ in cells), f"{row['user']} has two rows"
         for cell in row["cells"]:
             way, made = table["ways"][cell["way"]], made_of(row, cell)
             places = cells.setdefault((row["user"], cell["way"]), {})
@@ -82,7 +83,7 @@ def made_of(row, cell):
 
 
 def all_keys(table, cells, keys):
-    """What the table says of ways that nobody has tried: they are missing, or the table is wrong."""
+    """What the table says of ways that nobody has tried."""
     connections = {(account, Connection.of(way)) for account, way in keys if Connection.of(way)}
     for (account, number), places in cells.items():
         way = table["ways"][number]
@@ -147,13 +148,14 @@ def column(table, cells, account, way):
 
 
 def width_of(text, connection):
-    """How wide a kind of connection is that has ours in it; None for one that has not."""
+    """How wide a kind of connection is that has ours in it; None for one that has not. `text`:
+    nothing, or a name such as "from 192.0.2.0/24", "address 192.0.2.7", "this machine"."""
     if text in (None, "anywhere"):
         return 1 << 33
-    if text in ("local", "this machine"):
+    if text == "this machine":
         return 0 if connection.address == "127.0.0.1" else None
-    try:
-        network = ipaddress.ip_network(text, strict=False)
-    except ValueError:
+    found = re.search(r"(?:^| )(?:from|address) ([0-9a-f.:/]+)$", text)
+    if found is None:
         return None
+    network = ipaddress.ip_network(found[1], strict=False)
     return network.num_addresses if ipaddress.ip_address(connection.address) in network else None

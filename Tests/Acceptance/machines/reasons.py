@@ -9,12 +9,13 @@ OF_PERSON = ("password", "enrolled", "expiry")
 NOPASSWD = dict.fromkeys(("NOPASSWD", "NOPASSWD by a group"), {"noPasswd"})
 WHY = {  # by the result and the dimension: the reasons of doctor that say it, for each value
     (REFUSED, "expiry"): {"the account is over": {"expired"}},
-    (REFUSED, "shell"): {"/usr/sbin/nologin": {"shell", "nologin"}},
-    (REFUSED, "password"): {"none": {"noPassword"}, "locked": {"noPassword"}},
+    (REFUSED, "shell"): {"/usr/sbin/nologin": {"noShell", "noLogin"}},
+    (REFUSED, "password"): {"none": {"noPassword"}, "locked": {"noPassword", "locked"}},
     (REFUSED, "key"): {"no key": {"noKey"}},
     (REFUSED, "enrolled"): {
         "no": {"notEnrolled"}, "must enroll": {"notEnrolled"}, "damaged": {"brokenEnrollment"}},
     (REFUSED, "sudo"): {"no rule": {"noRule"}},
+    (REFUSED, "doas"): {"no file": {"noRule"}},
     (REFUSED, "stack"): {"a misspelt module": {"moduleMissing"}},
     (OPEN, "stack"): {
         "not ours": {"noLine"}, "counts for nothing": {"uncounted"},
@@ -23,6 +24,10 @@ WHY = {  # by the result and the dimension: the reasons of doctor that say it, f
         ("nothing of alice", "nothing in sudo", "nothing from there"), {"disabled"}),
     (OPEN, "enrolled"): {"exempt": {"exempt"}},
     (OPEN, "sudo"): NOPASSWD,
+    (OPEN, "sshd"): {"a key or prompts": {"keyAlone"}, "without PAM": {"noPAM", "keyAlone"}},
+    (OPEN, "match"): dict.fromkeys(
+        ("robots by key", "all but alice", "another address", "git from another address"),
+        {"keyAlone"}),
     (ASKED, "policy"): {"remembers": {"code"}, "nothing of alice": {"code"}},
 }
 

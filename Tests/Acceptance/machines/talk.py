@@ -17,7 +17,8 @@ PROMPTS = {
     "change": r"[Cc]urrent password: ?$",
     "new": r"[Nn]ew password: ?$",
     "password": r"[Pp]assword(?: for ([^\s:]+))?: ?$",
-    "code": r"(?:Verification|Backup|or a backup) code: ?$",
+    "code": r"(?:Verification|Backup) code: ?$",
+    "throttled": r"Too many wrong codes\.[^\n]*: ?$",
     "set up": r"Set it up now\? \[([^]]*)\]: ?$",
     "first": r"Code shown by the app: ?$",
     "written": r"Press Enter when you have them: ?$",
@@ -61,12 +62,14 @@ class Stuck(Exception):
 @dataclass
 class Typist:
     """Answers as somebody who knows the passwords and has `code`; `enrolls`: sets up a phone where
-    the login offers it. `name`: whose password is meant where the prompt names nobody."""
+    the login offers it. `name`: whose password is meant where the prompt names nobody.
+    `has_shell`: whether anything begins after a new password, at which a login ends here."""
 
     name: str
     passwords: dict  # by account
     code: str = WRONG
     enrolls: bool = False
+    has_shell: bool = True
 
     def log_in(self, command, **more):
         talk = Talk()
@@ -92,8 +95,12 @@ class Typist:
             if kind == "in":
                 talk.user = child.match[1]
             elif kind == "let in":
-                talk.user = self.name
-                return
+                # Nothing is forwarded before a new password is set: by who knows the old one.
+                if "required to change your password" not in talk.text:
+                    talk.user = self.name
+                    return
+            elif kind == "throttled":  # nothing that was typed here was charged
+                raise Stuck(f"{' > '.join(talk.asked)}: throttled at once: {talk.text[-400:]!r}")
             elif kind == "again":
                 if "incorrect" in talk.text:  # login's next try, and no `Last login: `
                     return
@@ -109,7 +116,7 @@ class Typist:
         if kind in ("change", "new"):  # only who has come in is asked; a blank one is not asked for
             talk.asked.append(kind)
             talk.note = "a new password is asked for"
-            if kind == "new" or self.name in self.passwords:
+            if self.has_shell and (kind == "new" or self.name in self.passwords):
                 talk.user = self.name
             return True
         if kind == "who" and self._number(talk) is None:

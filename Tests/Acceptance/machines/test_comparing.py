@@ -34,11 +34,13 @@ PLANTED = {  # the forecast with one fault: the kinds that are found
     "asked for refused": (put("bob", "su -", ASKED), [WRONG]),
     "refused for in without a code": (put("git", "sshd publickey", REFUSED), [WRONG]),
     "a cell is left out": (without(("git", "sshd publickey")), [MISSING]),
+    "somebody who gets in nowhere is left out": (without(("bob", "su -")), []),
     "unseen, for a reason": (put("bob", "su -", UNSEEN, REASON), []),
     "unseen, for another": (put("bob", "su -", UNSEEN, "no time"), [UNSEEN_BADLY]),
     "a way that is not there": (put("bob", "sshd password", ASKED), [INVENTED]),
     "a way that is not tried here": (put("bob", "lightdm", ASKED), []),
-    "one of the machine's own": (put("daemon", "su", REFUSED), []),
+    "a way that is not there, and lets nobody in": (put("bob", "sshd password", REFUSED), []),
+    "one of the machine's own": (put("daemon", "su", OPEN), []),
     "root by sudo": (put("root", "sudo", OPEN), []),
 }
 
@@ -91,9 +93,9 @@ def test_what_is_meant_is_looked_for_where_the_policy_names_it():
 # MARK: the table of doctor
 
 PROMPTS = "keyboard-interactive"
-COLUMNS = [("sshd", "sshd", None), ("sshd", "sshd", "192.0.2.0/24"), ("sshd", "sshd", "local"),
-           ("sudo", "sudo", None), ("sudo", "sudo -u", None), ("polkit-1", "pkexec and run0", None),
-           ("lightdm", "lightdm", None)]
+COLUMNS = [("sshd", "sshd", None), ("sshd", "sshd", "address 192.0.2.0/24"),
+           ("sshd", "sshd", "this machine"), ("sudo", "sudo", None), ("sudo", "sudo -u", None),
+           ("polkit-1", "pkexec and run0", None), ("lightdm", "lightdm", None)]
 THERE = f"sshd {PROMPTS} from 192.0.2.7"
 
 
@@ -108,11 +110,13 @@ def table(*cells):
 
 
 def read(said, *ways):
-    return {way: cell for (_, way), cell in forecast(said, [("alice", way) for way in ways]).items()}
+    keys = [("alice", way) for way in ways]
+    return {way: cell for (_, way), cell in forecast(said, keys).items()}
 
 
 def test_a_cell_of_the_table_is_read_with_its_reason_and_line():
-    cells = read(table((3, "withoutCode", []), (4, "asked", []), (5, "refused", []), (6, "asked", [])))
+    verdicts = {3: "withoutCode", 4: "asked", 5: "refused", 6: "asked"}
+    cells = read(table(*((way, verdict, []) for way, verdict in verdicts.items())))
     assert cells == {
         "sudo": Forecast("alice", "sudo", OPEN, "noPasswd", "/etc/sudoers:9"),
         "sudo -u web": Forecast("alice", "sudo -u web", ASKED, "noPasswd", "/etc/sudoers:9"),

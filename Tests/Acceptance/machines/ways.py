@@ -11,10 +11,11 @@ ASKED, REFUSED, OPEN = "asked", "refused", "without-code"
 SUDO = {"sudo": (), "sudo -i": ("-i",), "sudo -u web": ("-u", "web")}
 CALLED = (*SUDO, "doas", "pkexec")  # by the account itself, and root needs none of them
 TARGET = {"sudo -u web": "web"}
+OF_HIS_SHELL = ("su", "su -", "login")
 WAYS = {  # which of doctor's ways it is, by the service and by the name; those over ssh apart
     **{name: lambda service, called, name=name: called == name
        for name in ("sudo", "sudo -i", "su", "su -", "login", "doas")},
-    "sudo -u web": lambda service, called: called.startswith(("sudo -u", "sudo as")),
+    "sudo -u web": lambda service, called: called in ("sudo -u", "sudo -u web"),
     "pkexec": lambda service, called: called.startswith("pkexec"),
 }
 AGENT = HERE / "pkexec"
@@ -126,10 +127,20 @@ class Ways:
                 talks.append(self._log_in(person, way, code))
                 if talks[-1].is_in:
                     return Cell(person.name, way, ASKED, "in with the code", talks)
+        if Connection.methods_of(way) == "password":  # one field, which ends up at our prompt too
+            for code in self._codes(person, way):
+                for typed in (code, f"{self.passwords.get(person.name, '')}{code}"):
+                    talks.append(self._log_in(person, way, WRONG, password=typed))
+                    if talks[-1].is_in:
+                        return Cell(person.name, way, ASKED, "in with the code in its field", talks)
         return Cell(person.name, way, REFUSED, talks[-1].note or "no code helps", talks)
 
-    def _log_in(self, person, way, code, enrolls=False):
-        talk = Typist(person.name, self.passwords, code, enrolls).log_in(self.command(person, way))
+    def _log_in(self, person, way, code, enrolls=False, password=None):
+        """`password`: what is typed in its place."""
+        has_shell = way not in OF_HIS_SHELL or person["shell"] == "/bin/sh"
+        passwords = self.passwords | ({person.name: password} if password else {})
+        typist = Typist(person.name, passwords, code, enrolls, has_shell)
+        talk = typist.log_in(self.command(person, way))
         if talk.is_in and talk.user not in self._users(person, way):
             raise Stuck(f"{person.name} by {way} became {talk.user}:\n{talk.evidence()}")
         return talk

@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: help build demo fleet-demo test fuzz sanitize mutants torture timing stacks bench check ci install uninstall deb rpm release clean
+.PHONY: help build demo fleet-demo test fuzz sanitize mutants torture timing stacks access bench check ci install uninstall deb rpm release clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -34,6 +34,9 @@ timing:         ## does the time to a refusal tell who is enrolled? part of tort
 
 stacks:         ## stacks of PAM by chance beside the real libpam; COUNT, SEED; part of torture
 	Tests/Torture/stacks
+
+access:         ## machines by chance: who gets in, beside real logins, and faults planted; COUNT, SEED; root
+	Tests/Acceptance/machines/run
 
 fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
 	Tests/Fuzz/run --seconds $(SECONDS)

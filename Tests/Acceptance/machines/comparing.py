@@ -124,17 +124,22 @@ class Total:
 
     def __init__(self):
         self.cells = collections.Counter()
-        self.machines = self.wrong = self.unseen = 0
+        self.machines = self.wrong = 0
+        self.reasons = collections.Counter()  # of what is unseen
 
     def add(self, facts):
         self.machines += 1
         self.wrong += facts["wrong"]
-        self.unseen += facts["unseen"]
+        self.reasons.update(facts["unseen"])
         self.cells.update({tuple(key): count for key, count in facts["cells"]})
 
     @property
     def count(self):
         return sum(self.cells.values())
+
+    @property
+    def unseen(self):
+        return sum(self.reasons.values())
 
     def lines(self):
         ways = sorted({way for way, _ in self.cells})
@@ -144,7 +149,7 @@ class Total:
             counts = (self.cells[way, result] for result in results)
             yield f"{way:36}" + "".join(f"{count:14}" for count in counts)
         yield (f"{self.machines} machines, {self.count} cells, {self.wrong} wrong, "
-               f"{self.unseen} unseen")
+               f"{self.unseen} unseen {dict(self.reasons) or ''}".rstrip())
 
     def complaints(self, whole):
         """What is too little or too much of a run; of a part only the unseen count."""
@@ -157,7 +162,7 @@ class Total:
 def facts(real, forecast, found):
     """Of one machine, for the total."""
     counted = collections.Counter((cell.way, cell.result) for cell in real)
-    unseen = sum(1 for cell in real
-                 if (said := forecast.get((cell.account, cell.way))) and said.result == UNSEEN)
+    said = [forecast.get((cell.account, cell.way)) for cell in real]
+    unseen = collections.Counter(one.why for one in said if one and one.result == UNSEEN)
     return {"cells": sorted((list(key), count) for key, count in counted.items()),
             "wrong": len(found), "unseen": unseen}

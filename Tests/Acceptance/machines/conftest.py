@@ -72,8 +72,14 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.line(line)
     planted, missed = never_found(terminalreporter)
     terminalreporter.line(f"{len(planted)} faults planted, {len(missed)} found nowhere")
-    for line in [*map(str, missed), *total.complaints(COUNT >= WHOLE)]:
+    for line in complaints(terminalreporter, total):
         terminalreporter.line(f"FAILED machines: {line}")
+
+
+def complaints(terminalreporter, total):
+    """A fault that few machines have may be found on none of them: only the whole has all."""
+    missed = never_found(terminalreporter)[1] if COUNT >= WHOLE else []
+    return [*map(str, missed), *total.complaints(COUNT >= WHOLE)]
 
 
 def pytest_sessionfinish(session):
@@ -81,7 +87,5 @@ def pytest_sessionfinish(session):
     if reporter is None or hasattr(session.config, "workerinput"):
         return
     total = totals(reporter)
-    bad = list(total.complaints(COUNT >= WHOLE)) + (
-        never_found(reporter)[1] if COUNT >= WHOLE else [])
-    if total.machines and bad and session.exitstatus == 0:
+    if total.machines and complaints(reporter, total) and session.exitstatus == 0:
         session.exitstatus = 1

@@ -99,7 +99,6 @@ POLICY = {
     "nothing from here": "[rule l]\nmatch_origin = local\nenrollment = voluntary",
     "nothing from there": "[rule n]\nmatch_origin = 192.0.2.0/24\nstate = disabled",
     "remembers": "[default]\nremember = 1 h",
-    "on purpose": "[default]\nenrollment = voluntary\nwithout_code = ansible:sudo, git:sshd",
     "no phones": "[default]\nfactor_totp = off",
     "no backup codes": "[default]\nfactor_backup_code = off",
     "a mistake": "[default]\nenrollment = voluntary\nadjacent_intervals = eleven",

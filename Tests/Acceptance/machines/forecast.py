@@ -20,9 +20,8 @@ RESULTS = {"asked": ASKED, "refused": REFUSED, "withoutCode": OPEN, "unseen": UN
 WORST = (REFUSED, ASKED, UNSEEN, OPEN)  # the worse the later: what a column of several lists tells
 # Why a cell may be unseen, whole: the cases of `Gap`. With another, or too often, it is wrong.
 UNSEEN_FOR = {
-    "notRoot", "sourceUnlisted", "fleetSilent", "fleetKeeps", "sshdSilent", "sudoSilent",
+    "notRoot", "fleetSilent", "fleetKeeps", "sshdSilent", "sudoSilent",
     "keysElsewhere", "polkitRules", "moduleDecides", "tooComplex", "tooMany", "slowFiles",
-    "groupUnknown",
 }
 MOST_UNSEEN = 0.02
 

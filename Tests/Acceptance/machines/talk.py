@@ -116,7 +116,9 @@ class Typist:
         if kind in ("change", "new"):  # only who has come in is asked; a blank one is not asked for
             talk.asked.append(kind)
             talk.note = "a new password is asked for"
-            if self.has_shell and (kind == "new" or self.name in self.passwords):
+            found = re.search(r"Changing password for (\S+?)\.?\s", talk.text)
+            whose = found[1] if found else self.name  # root's, where sudo asks for root's
+            if self.has_shell and (kind == "new" or whose in self.passwords):
                 talk.user = self.name
             return True
         if kind == "who" and self._number(talk) is None:

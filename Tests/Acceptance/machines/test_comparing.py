@@ -160,7 +160,7 @@ def test_a_run_with_too_few_machines_or_too_much_unseen_is_a_failure():
     def total(machines, unseen=0):
         found = Total()
         for _ in range(machines):
-            found.add(facts(REAL * 10, right(), []) | {"unseen": unseen})
+            found.add(facts(REAL * 10, right(), []) | {"unseen": {REASON: unseen}})
         return found
     assert list(total(60).complaints(True)) == []
     assert list(total(8).complaints(False)) == []

@@ -141,9 +141,17 @@ class Ways:
         passwords = self.passwords | ({person.name: password} if password else {})
         typist = Typist(person.name, passwords, code, enrolls, has_shell)
         talk = typist.log_in(self.command(person, way))
+        if way in SUDO and "change" in talk.asked and not self._has_rule(person, way):
+            # sudo looks for a rule after that.
+            talk.user, talk.note = None, "no rule, whatever the new password is"
         if talk.is_in and talk.user not in self._users(person, way):
             raise Stuck(f"{person.name} by {way} became {talk.user}:\n{talk.evidence()}")
         return talk
+
+    def _has_rule(self, person, way):
+        if person.name == "alice" and self.machine["sudoers"] == "the last rule counts":
+            return True
+        return {"no rule": False, "as web alone": way in TARGET}.get(person["sudo"], True)
 
     def _users(self, person, way):
         """Whose shell may begin; his own where only a new password is in the way."""

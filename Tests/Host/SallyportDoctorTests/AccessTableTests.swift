@@ -81,6 +81,21 @@ import Testing
     #expect(group?.location == FileLocation(file: "/etc/security/sallyport.conf", line: 3))
   }
 
+  @Test func `a rule that asks nothing runs the account phase of the service that sudo names`()
+    throws
+  {
+    try fake.write(
+      "/etc/pam.d/shut",
+      asks.replacing("account required pam_unix", with: "account required pam_deny"))
+    let rules = "ansible ALL=(ALL) NOPASSWD: ALL\n"
+    try fake.write("/etc/sudoers", "Defaults pam_login_service = shut\n" + rules)
+    #expect(verdicts(table(), "ansible", "sudo -i") == [.refused(.stackShut)])
+    #expect(verdicts(table(), "ansible", "sudo") == [.withoutCode(.noPasswd)])
+    try fake.write("/etc/sudoers", "Defaults:ansible pam_service = shut\n" + rules)
+    #expect(verdicts(table(), "ansible", "sudo -i") == [.withoutCode(.noPasswd)])
+    #expect(verdicts(table(), "ansible", "sudo") == [.refused(.stackShut)])
+  }
+
   @Test func `a misspelt module keeps everybody out, and lets nobody in`() throws {
     try fake.write("/etc/pam.d/sudo", asks.replacing("pam_sallyport", with: "pam_salyport"))
     try fake.write("/lib/x86_64-linux-gnu/security/pam_unix.so", "")

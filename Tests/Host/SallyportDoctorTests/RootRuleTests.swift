@@ -226,7 +226,7 @@ func said(_ rule: RootRule) -> String {
   case .none: "none"
   case .asks(let owner, let service, let location):
     "\(owner) \(service) \(location.line ?? 0)"
-  case .asksNothing(let opening, let location): "\(opening) \(location.line ?? 0)"
+  case .asksNothing(let opening, _, let location): "\(opening) \(location.line ?? 0)"
   case .unseen(let gap): "unseen \(gap)"
   }
 }

@@ -36,7 +36,8 @@ struct ModuleAnswers {
     switch entry.moduleName {
     case "pam_permit": return [Answer(code: .success)]
     case "pam_deny":
-      return [Answer(code: entry.phase == .session ? .sessionError : .authenticationError)]
+      let code: PAMCode = entry.phase == .session ? .sessionError : .authenticationError
+      return [Answer(code: code, barrier: .stackShut)]
     case "pam_rootok": return [Answer(code: login.caller == 0 ? .success : .authenticationError)]
     case "pam_unix": return [unix(entry, login, handle)]
     case "pam_nologin":

@@ -90,10 +90,10 @@ struct RootForecast {
     case .unseen(let gap): return Decided(.unseen(.sudoSilent), at: nil, "\(gap)")
     case .asks(let owner, let service, let location):
       return asked(owner, service, at: location, of: account, by: way, as: target)
-    case .asksNothing(let opening, let location):
+    case .asksNothing(let opening, let service, let location):
       let open = Decided(.withoutCode(reason(opening)), at: location)
       guard rules.runsAccountPhase else { return open }
-      var steps = LoginSteps(way.service, [.account, .session])
+      var steps = LoginSteps(service, [.account, .session])
       (steps.isOwn, steps.renewal) = (true, way.kind == .doas ? .byOwner : .left)
       return forecaster.decided(steps, of: account, around: open)
     }

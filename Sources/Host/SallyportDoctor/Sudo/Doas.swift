@@ -94,7 +94,8 @@ struct Doas: Equatable {
   private static func answer(_ rule: Rule) -> RootRule {
     if !rule.permits { return .none }
     return rule.asksNothing
-      ? .asksNothing(.nopass, rule.location) : .asks(.caller, service: service, rule.location)
+      ? .asksNothing(.nopass, service: service, rule.location)
+      : .asks(.caller, service: service, rule.location)
   }
 
   /// As doas, which compares numbers: names stand for those that the accounts have.

@@ -6,8 +6,8 @@ enum RootRule: Equatable {
   case none
   /// The location is the rule's.
   case asks(PasswordOwner, service: String, FileLocation)
-  /// The location is that of the line which opens the way.
-  case asksNothing(RuleOpening, FileLocation)
+  /// The location is that of the line which opens the way. The service is whose account phase runs.
+  case asksNothing(RuleOpening, service: String, FileLocation)
   case unseen(RuleGap)
 }
 
@@ -70,7 +70,7 @@ extension RootRule {
     case (.none, .none): true
     case (.asks(let owner, let service, _), .asks(let other, let otherService, _)):
       owner == other && service == otherService
-    case (.asksNothing, .asksNothing): true
+    case (.asksNothing(_, let service, _), .asksNothing(_, let other, _)): service == other
     case (.unseen, .unseen): true
     case (.none, _), (.asks, _), (.asksNothing, _), (.unseen, _): false
     }

@@ -182,32 +182,36 @@ struct SudoCaller {
     of hit: Hit?, _ settings: SudoSettings, _ target: SudoTarget, _ way: SudoWay
   ) -> RootRule {
     guard let hit, hit.isAllowed else { return .none }
-    if user.uid == 0 {
-      return settings["root_sudo"]?.isOn == false
-        ? .none : .asksNothing(.callerIsRoot, hit.location)
+    let service = service(settings, way)
+    func open(_ opening: RuleOpening, _ location: FileLocation) -> RootRule {
+      .asksNothing(opening, service: service, location)
     }
-    if user.uid == target.user.uid { return .asksNothing(.sameAccount, hit.location) }
-    if hit.asksNothing == true { return .asksNothing(.noPassword, hit.location) }
+    if user.uid == 0 {
+      return settings["root_sudo"]?.isOn == false ? .none : open(.callerIsRoot, hit.location)
+    }
+    if user.uid == target.user.uid { return open(.sameAccount, hit.location) }
+    if hit.asksNothing == true { return open(.noPassword, hit.location) }
     if hit.asksNothing == nil, let setting = settings["authenticate"] {
       if let gap = setting.gap { return .unseen(gap) }
-      if !setting.isOn { return .asksNothing(.notAuthenticated, setting.location) }
+      if !setting.isOn { return open(.notAuthenticated, setting.location) }
     }
-    if let exempt = exempt(settings) { return exempt }
+    if let exempt = exempt(settings, service) { return exempt }
     for option in [
       "rootpw", "runaspw", "targetpw", "runas_default", "pam_service", "pam_login_service",
     ] {
       if let gap = settings[option]?.gap { return .unseen(gap) }
     }
-    return .asks(owner(settings), service: service(settings, way), hit.location)
+    return .asks(owner(settings), service: service, hit.location)
   }
 
   /// What `exempt_group` opens for it.
-  private func exempt(_ settings: SudoSettings) -> RootRule? {
+  private func exempt(_ settings: SudoSettings, _ service: String) -> RootRule? {
     guard let setting = settings["exempt_group"] else { return nil }
     if let gap = setting.gap { return .unseen(gap) }
     guard setting.isOn else { return nil }
     switch user.isMember(of: setting.value) {
-    case .included: return .asksNothing(.exemptGroup(setting.value), setting.location)
+    case .included:
+      return .asksNothing(.exemptGroup(setting.value), service: service, setting.location)
     case .excluded, .none: return nil
     case .unknown(let gap): return .unseen(gap)
     }

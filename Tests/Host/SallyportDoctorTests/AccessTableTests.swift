@@ -40,8 +40,12 @@ import Testing
 
   /// `enrolled`: whom the files of this machine have a phone of.
   private func table(_ enrolled: String...) -> AccessTable {
+    table(enrolled, of: fake.machine)
+  }
+
+  private func table(_ enrolled: [String], of machine: Machine) -> AccessTable {
     let store = Store(root: Array("\(fake.root)/store".utf8), owner: .effectiveUser)
-    var facts = AccessFacts(of: fake.machine, store, at: Healthy.now)
+    var facts = AccessFacts(of: machine, store, at: Healthy.now)
     facts.isStoreBroken = false
     for name in enrolled { facts.enrollments[name] = .enrolled([.totp]) }
     return AccessTable(facts)
@@ -94,6 +98,45 @@ import Testing
     try fake.write("/etc/sudoers", "Defaults:ansible pam_service = shut\n" + rules)
     #expect(verdicts(table(), "ansible", "sudo -i") == [.withoutCode(.noPasswd)])
     #expect(verdicts(table(), "ansible", "sudo") == [.refused(.stackShut)])
+  }
+
+  // MARK: sshd
+
+  /// The cells of alice over ssh, by where she comes from. `there`: settings for 192.0.2.1.
+  private func overSSH(there: String = "") throws -> [String: [Cell]] {
+    try fake.write("/etc/pam.d/sshd", asks)
+    let machine = Machine(root: fake.root) { words in
+      let isThere = words.last?.contains("addr=192.0.2.1,") == true
+      let usual = Healthy.sshText.replacing("publickey,keyboard-interactive", with: "any")
+      return .seen(CommandOutput(output: (isThere ? there : "") + usual))
+    }
+    let row = try #require(table(["alice"], of: machine).rows.first { $0.user == "alice" })
+    return Dictionary(grouping: row.cells.filter { $0.way.kind == .ssh }) { $0.way.origin ?? "" }
+  }
+
+  @Test func `an address from which fewer lists of methods are left has cells of its own`() throws {
+    try fake.write(
+      "/etc/ssh/sshd_config", "Match Address 192.0.2.0/24\n  PubkeyAuthentication no\n")
+    let cells = try overSSH(there: "pubkeyauthentication no\n")
+    #expect(cells[""]?.map(\.methods) == [["publickey"], ["keyboard-interactive"]])
+    #expect(cells["address 192.0.2.0/24"]?.map(\.methods) == [["keyboard-interactive"]])
+    #expect(cells.count == 2)
+  }
+
+  @Test func `an address that the policy names has cells of its own`() throws {
+    try fake.write("/etc/ssh/sshd_config", "")
+    try fake.write(
+      "/etc/security/sallyport.conf",
+      "[rule there]\nmatch_origin = network, 192.0.2.0/24\nstate = disabled\n")
+    let cells = try overSSH()
+    #expect(cells.count == 1)
+    try fake.write(
+      "/etc/security/sallyport.conf",
+      "[rule there]\nmatch_origin = local, 192.0.2.0/24\nstate = disabled\n")
+    let others = try overSSH()
+    #expect(Set(others.keys) == ["", "from 192.0.2.0/24"])
+    #expect(others["from 192.0.2.0/24"]?.last?.verdict == .withoutCode(.disabled))
+    #expect(others[""]?.last?.verdict == .asked(.code))
   }
 
   @Test func `a misspelt module keeps everybody out, and lets nobody in`() throws {

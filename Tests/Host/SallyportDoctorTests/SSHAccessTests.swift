@@ -338,6 +338,20 @@ struct AccessCase: CustomTestStringConvertible {
     #expect(found.allSatisfy { $0.host == $0.address })
   }
 
+  @Test func `An origin that others ask about is looked at`() throws {
+    try fake.write("/etc/ssh/sshd_config", "DenyUsers *@192.0.2.0/24\n")
+    let configuration = SSHConfiguration(of: fake.machine)
+    let found = SSHConnections(
+      configuration, SSHBlocks(configuration), ports: ["22"], usesNames: false,
+      origins: ["192.0.2.64/28", "2001:db8::/32"]
+    ).all
+    #expect(
+      found.dropFirst(2).map { "\($0.name) \($0.address)" } == [
+        "from 192.0.2.0/24 192.0.2.1", "from 192.0.2.0/24 192.0.2.77",
+        "from 2001:db8::/32 2001:db8::1",
+      ])
+  }
+
   @Test func `Names of hosts count where sshd looks them up`() throws {
     try fake.write(
       "/etc/ssh/sshd_config", "Match Host *.example.org\n UsePAM no\nPort 22\n")

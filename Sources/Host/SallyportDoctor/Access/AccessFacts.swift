@@ -30,11 +30,13 @@ package struct AccessFacts {
 extension AccessFacts {
   package init(of machine: Machine, _ store: Store, at now: UnixTime) {
     let accounts = AccountFacts(of: machine)
+    let policies = PolicySources(store, of: machine)
+    let terms = PolicyTerms(of: [machine.stacks.stack(of: "sshd")], policies)
     self.init(
       machine: machine, now: now, stacks: machine.stacks, accounts: accounts,
-      ssh: SSHAccess(of: machine, accounts), sudoers: Sudoers(of: machine),
+      ssh: SSHAccess(of: machine, accounts, origins: terms.origins), sudoers: Sudoers(of: machine),
       doas: Doas(of: machine, accounts), polkit: PolkitFacts(of: machine),
-      policies: PolicySources(store, of: machine))
+      policies: policies)
     gaps = accounts.gaps.map(\.text)
     do throws(StoreTrouble) {
       try look(in: store)

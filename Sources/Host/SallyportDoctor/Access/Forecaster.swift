@@ -172,10 +172,12 @@ struct LoginSteps: Hashable {
   }
 }
 
-/// The names and groups that rules of the policy and conditions of the stacks ask about.
+/// The names, groups and addresses that rules of the policy and conditions of the stacks ask about.
 struct PolicyTerms {
   private(set) var users: [String] = []
   private(set) var groups: [String] = []
+  /// Without `local` and `network`.
+  private(set) var origins: [String] = []
 
   init(of stacks: [ServiceStack], _ policies: PolicySources) {
     let entries = stacks.flatMap { stack in [PAMPhase.auth, .account].flatMap { stack[$0] } }
@@ -190,6 +192,8 @@ struct PolicyTerms {
       let text = PolicyText("", text)
       users += text.words(of: .matchUser).map(\.0)
       groups += text.words(of: .matchGroup).map(\.0)
+      origins += text.words(of: .matchOrigin).map(\.0)
+        .filter { $0.contains(".") || $0.contains(":") }
     }
     for entry in entries where entry.moduleName == "pam_succeed_if" {
       for (index, word) in entry.arguments.enumerated()

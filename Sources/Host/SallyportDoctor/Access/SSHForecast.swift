@@ -11,16 +11,13 @@ struct SSHForecast {
 
   func cells(for account: AccountFacts.Account) -> [Cell] {
     guard let ssh = facts.ssh else { return [] }
-    var cells: [Cell] = []
-    for connection in ssh.connections {
-      let found = self.cells(for: account, from: connection, ssh)
-      // Most connections are like the first.
-      let isNew = !found.allSatisfy { cell in
-        cells.contains { $0.isAlike(cell) }
-      }
-      if cells.isEmpty || isNew { cells += found }
+    let all = ssh.connections.map { cells(for: account, from: $0, ssh) }
+    guard let usual = all.first else { return [] }
+    // Most connections are like the first; one that has fewer lists is not.
+    let others = all.dropFirst().filter { found in
+      found.count != usual.count || !zip(found, usual).allSatisfy { $0.isAlike($1) }
     }
-    return cells
+    return usual + others.joined()
   }
 
   private func cells(

@@ -37,10 +37,11 @@ struct SSHAccess {
   /// A limit, as each takes some 10 ms.
   static let mostRuns = 150
 
-  /// `options` are given to sshd besides, such as `-o`; `addresses` are asked about besides.
+  /// `options` are given to sshd besides, such as `-o`; `addresses` are asked about besides, and
+  /// connections from `origins` are told apart.
   init(
     of machine: Machine, _ accounts: AccountFacts, options: [String] = [],
-    addresses: [String] = []
+    addresses: [String] = [], origins: [String] = []
   ) {
     let configuration = SSHConfiguration(of: machine)
     let blocks = SSHBlocks(configuration)
@@ -62,7 +63,7 @@ struct SSHAccess {
     }
     let connections = SSHConnections(
       configuration, blocks, ports: settings.all("port"), usesNames: settings.isOn("usedns"),
-      addresses: addresses
+      addresses: addresses, origins: origins
     ).all
     self.connections = connections
     whole = configuration.unread.first.map { .unseen(.silent($0)) }

@@ -14,13 +14,14 @@ struct SSHConnections {
   /// A limit, as each may need runs of sshd.
   private static let most = 100
 
-  /// `addresses` are asked about besides. `ports` are those that sshd listens on.
+  /// `addresses` are asked about besides, and logins from `origins` are told apart. `ports` are
+  /// those that sshd listens on.
   init(
     _ configuration: SSHConfiguration, _ blocks: SSHBlocks, ports: [String], usesNames: Bool,
-    addresses: [String] = []
+    addresses: [String] = [], origins: [String] = []
   ) {
     (self.configuration, self.blocks, self.usesNames) = (configuration, blocks, usesNames)
-    hosts = SSHConnections.hosts(configuration).map { ($0, SSHHostList($0)) }
+    hosts = (SSHConnections.hosts(configuration) + origins).map { ($0, SSHHostList($0)) }
     let port = ports.first ?? configuration.port
     var base = SSHConnection.elsewhere(port: port)
     base.address = SSHConnections.unnamed(blocks, hosts.map(\.text))

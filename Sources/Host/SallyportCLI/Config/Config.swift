@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import OneTimePassword
+import PAMStack
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -80,6 +81,9 @@ struct ConfigInstall: Verb {
   @Option(help: ArgumentHelp("The file to install it as.", valueName: "file"))
   var conf = "\(Store.usualPolicy)"
 
+  @Flag(help: "Do not ask for confirmation.")
+  var yes = false
+
   @OptionGroup var shared: StoreOptions
 
   private struct Answer: Encodable {
@@ -89,8 +93,10 @@ struct ConfigInstall: Verb {
   func run(in context: Context) throws(CommandError) {
     let text = try PolicyText(file, isOptional: false)
     try PolicyCheck(text, context).tell(context.terminal)
+    let output = context.output(shared)
+    try text.show(as: conf, isAgreed: yes, shared, context)
     try text.install(as: conf)
-    context.output(shared).answer(
+    output.answer(
       Answer(installed: conf), "Installed as \(printable(conf.utf8, limit: 255)).")
   }
 }
@@ -109,6 +115,21 @@ extension PolicyText {
       text = inMemory(Secret(count: 0))
     }
     self.init(name ?? path, text)
+  }
+
+  /// Shows who gets in otherwise where it is installed as `file`. A person is asked whether somebody
+  /// is to get in without a code, or no longer at all; programs are not.
+  func show(as file: String, isAgreed: Bool, _ options: StoreOptions, _ context: Context)
+    throws(CommandError)
+  {
+    let root = context.stacks.root
+    let path = file.hasPrefix(root) ? String(file.dropFirst(root.count)) : file
+    let change = try context.accessChange(options) { $0.assuming(content, at: path) }
+    let output = context.output(options)
+    for line in change?.lines(width: output.width) ?? [] { output.say(line) }
+    if !isAgreed, change?.loosensOrShuts == true, context.terminal.isInteractive {
+      try output.insist("Install this?", or: .nothingChanged)
+    }
   }
 
   /// Replaces `file` atomically and durably. Keeps its owner and mode, but removes write permission

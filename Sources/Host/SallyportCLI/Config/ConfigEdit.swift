@@ -33,7 +33,10 @@ struct ConfigEdit: Verb {
     let output = context.output(shared)
     let text = try edit(copy, output, context)
     let isChanged = !constantTimeEquals(text.content, before)
-    if isChanged { try text.install(as: conf) }
+    if isChanged {
+      try text.show(as: conf, isAgreed: false, shared, context)
+      try text.install(as: conf)
+    }
     output.answer(
       Answer(file: conf, changed: isChanged),
       isChanged

@@ -66,11 +66,11 @@ struct AccessText {
   private func lines(of group: AccessGroup, _ heading: String) -> [String] {
     let margin = String(repeating: " ", count: AccessText.column + 2)
     let who = "\(listed(group.users, 2)) at \(group.ways.joined(separator: ", "))"
-    var lines = Report.folded(who, width - margin.count)
+    var lines = folded(who, width - margin.count)
     let place = (group.purpose ?? group.location)?.text
     let detail = [group.verdict.words, group.detail ?? "", place ?? ""].filter { !$0.isEmpty }
     if !detail.isEmpty {
-      lines += Report.folded(detail.joined(separator: ", "), width - margin.count - 2).map {
+      lines += folded(detail.joined(separator: ", "), width - margin.count - 2).map {
         "  \($0)"
       }
     }
@@ -95,16 +95,5 @@ struct AccessText {
     }
     let state = row.isEnrolled ? "enrolled" : "not enrolled"
     return ["\(row.user) (uid \(row.uid); \(state))"] + SallyportCLI.table(rows).map { "  \($0)" }
-  }
-}
-
-extension Verdict {
-  fileprivate var title: String {
-    switch self {
-    case .asked: "asked"
-    case .refused: "refused"
-    case .withoutCode: "without a code"
-    case .unseen: "not known"
-    }
   }
 }

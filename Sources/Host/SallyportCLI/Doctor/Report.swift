@@ -70,7 +70,7 @@ struct Report {
     let head = "  \(mark(finding.severity)) "
     let margin = String(repeating: " ", count: head.unicodeScalars.count)
     let also = finding.alsoIn.isEmpty ? "" : " (also in \(listed(finding.alsoIn)))"
-    var lines = Report.folded(finding.text + also, width - margin.count)
+    var lines = folded(finding.text + also, width - margin.count)
     lines = lines.enumerated().map { ($0 == 0 ? head : margin) + $1 }
     let last = lines.last ?? ""
     if !location.isEmpty {
@@ -91,7 +91,7 @@ struct Report {
     case .command: return ["      # \(fix.text)"]
     case .line, .add: return ["      \(fix.kind): \(fix.text)"]
     case .advice:
-      return Report.folded(fix.text, width - 11).enumerated().map { index, line in
+      return folded(fix.text, width - 11).enumerated().map { index, line in
         (index == 0 ? "      see: " : "           ") + line
       }
     }
@@ -103,19 +103,6 @@ struct Report {
     case .unseen: hasMarks ? "?" : "unseen "
     case .warning: hasMarks ? "!" : "warning"
     case .error: hasMarks ? "✗" : "error  "
-    }
-  }
-
-  static func folded(_ text: String, _ width: Int) -> [String] {
-    text.split(separator: " ").reduce(into: [""]) { lines, word in
-      let last = lines[lines.count - 1]
-      if last.isEmpty {
-        lines[lines.count - 1] = String(word)
-      } else if last.unicodeScalars.count + word.unicodeScalars.count < width {
-        lines[lines.count - 1] = "\(last) \(word)"
-      } else {
-        lines.append(String(word))
-      }
     }
   }
 

@@ -22,6 +22,7 @@ struct PamDisable: Verb {
     let output = context.output(shared)
     let plans = try plans(context)
     for plan in plans { output.say(plan.text) }
+    for line in try changes(plans, context, width: output.width) { output.say(line) }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }
@@ -35,6 +36,15 @@ struct PamDisable: Verb {
     let text = zip(plans, written).map { $0.result($1) }.joined(separator: "\n")
     output.answerEach(answers(plans, written), text)
     if let left { throw left }
+  }
+
+  /// Who gets in otherwise after this. Of sshd's own settings nothing is foretold.
+  private func changes(_ plans: [PamRemoval], _ context: Context, width: Int)
+    throws(CommandError) -> [String]
+  {
+    guard !plans.contains(where: \.changesSSH) else { return [] }
+    let stacks = plans.compactMap(\.change).reduce(context.stacks) { $0.assuming($1) }
+    return try context.accessChange(shared) { $0.assuming(stacks) }?.lines(width: width) ?? []
   }
 
   /// Each service as if those before it were written. Of one program, those that are off stay so
@@ -104,6 +114,8 @@ struct PamRemoval {
       change = nil
     }
   }
+
+  var changesSSH: Bool { ssh?.isThere == true }
 
   /// What is shown before the question.
   var text: String {

@@ -77,6 +77,7 @@ struct PamEnable: Verb {
       for plan in changing { if let obstacle = plan.forecast?.obstacle { throw obstacle } }
     }
     for plan in changing { output.say(plan.text(width: output.width)) }
+    for line in try changes(changing, context, width: output.width) { output.say(line) }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }
@@ -94,6 +95,19 @@ struct PamEnable: Verb {
     let kept = zip(changing.map(\.service), written)
     let backups = kept.reduce(into: [:]) { $0[$1.0] = $1.1?.backup }
     output.answerEach(answers(plans, backups), advice(changing, backups))
+  }
+
+  /// Who gets in otherwise after this.
+  private func changes(_ plans: [PamPlan], _ context: Context, width: Int)
+    throws(CommandError) -> [String]
+  {
+    let stacks = plans.map(\.change).reduce(context.stacks) { $0.assuming($1) }
+    let settings = plans.compactMap(\.side).flatMap(\.settings)
+    let change = try context.accessChange(shared) { facts in
+      let changed = facts.assuming(stacks)
+      return settings.isEmpty ? changed : changed.assuming(settings)
+    }
+    return change?.lines(width: width) ?? []
   }
 
   /// Each service as if those before it were written. `asking`: those of the same program that

@@ -1,5 +1,5 @@
-import OneTimePassword
-import PAMStack
+package import OneTimePassword
+package import PAMStack
 import SallyportAdministration
 package import SallyportCore
 import SallyportSupport
@@ -12,11 +12,11 @@ package struct AccessFacts {
   /// With what is planned for the files of pam.d.
   var stacks: StackDirectory
   let accounts: AccountFacts
-  let ssh: SSHAccess?
+  private(set) var ssh: SSHAccess?
   let sudoers: Sudoers
   let doas: Doas
   let polkit: PolkitFacts
-  let policies: PolicySources
+  private(set) var policies: PolicySources
   /// Whether no login can succeed by the store.
   var isStoreBroken = false
   /// By login name; nobody else is enrolled in the files of this machine.
@@ -66,6 +66,28 @@ extension AccessFacts {
         enrollments[account.name] = .broken
       }
     }
+  }
+
+  /// As it will be with these files of pam.d.
+  package func assuming(_ stacks: StackDirectory) -> AccessFacts {
+    var facts = self
+    facts.stacks = stacks
+    return facts
+  }
+
+  /// As it will be with these settings before all others of sshd.
+  package func assuming(_ settings: [SSHSetting]) -> AccessFacts {
+    var facts = self
+    let options = settings.flatMap { ["-o", "\($0.keyword)=\($0.value)"] }
+    facts.ssh = SSHAccess(of: machine, accounts, options: options)
+    return facts
+  }
+
+  /// As it will be with this policy in the file at `path`.
+  package func assuming(_ policy: Secret, at path: String) -> AccessFacts {
+    var facts = self
+    facts.policies = policies.assuming(policy, at: path)
+    return facts
   }
 
   private func kinds(of record: Record) -> Set<FactorKind> {

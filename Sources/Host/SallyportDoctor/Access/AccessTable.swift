@@ -21,7 +21,7 @@ package struct AccessTable {
     gaps = facts.gaps
     let ways = AccessWays(facts)
     let forecaster = Forecaster(facts, services: ways.services)
-    ours = Set(ServiceStack.ours(of: facts.machine).map(\.service))
+    ours = Set(ServiceStack.ours(in: facts.stacks).map(\.service))
     for account in facts.accounts.accounts where forecaster.isOfInterest(account) {
       rows.append(
         Row(
@@ -82,7 +82,7 @@ struct AccessWays {
     self.facts = facts
     administrators = facts.polkit.administrators(among: facts.accounts)
     let own: Set = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "polkit-1", "doas"]
-    others = ServiceStack.ours(of: facts.machine).map(\.service).filter {
+    others = ServiceStack.ours(in: facts.stacks).map(\.service).filter {
       !own.contains($0) && !KnownServices.withoutAuth.contains($0)
     }
     let there = { (name: String) in facts.machine.file("/etc/pam.d/\(name)").value != nil }
@@ -166,7 +166,7 @@ extension Cell {
 }
 
 extension Decided {
-  /// Whether somebody gets in.
+  /// Whether somebody surely gets in.
   var isIn: Bool {
     switch verdict {
     case .asked, .withoutCode: true

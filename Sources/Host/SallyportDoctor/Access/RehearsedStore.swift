@@ -95,6 +95,17 @@ final class PolicySources {
     isInFleet = machine.text("/etc/security/sallyport-fleet.conf") != .absent
   }
 
+  /// The same files, but with this text at one path.
+  func assuming(_ text: Secret, at path: String) -> PolicySources {
+    let other = PolicySources(store, root: root, isInFleet: isInFleet)
+    other.known[path] = Source(text: text, trouble: nil, lastGood: nil)
+    return other
+  }
+
+  private init(_ store: Store, root: String, isInFleet: Bool) {
+    (self.store, self.root, self.isInFleet) = (store, root, isInFleet)
+  }
+
   func source(at path: String, isOptional: Bool) -> Source {
     if let source = known[path] { return source }
     let file = Array((root + path).utf8)

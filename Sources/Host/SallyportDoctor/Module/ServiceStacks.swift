@@ -11,9 +11,10 @@ extension ServiceStack {
   package init(of machine: Machine, _ service: String) { self = machine.stacks.stack(of: service) }
 
   /// The stacks of all services that name our module, without files that are only included.
-  package static func ours(of machine: Machine) -> [ServiceStack] {
-    let names = machine.stacks.services()
-    let stacks = names.map { ServiceStack(of: machine, $0) }
+  package static func ours(of machine: Machine) -> [ServiceStack] { ours(in: machine.stacks) }
+
+  static func ours(in directory: StackDirectory) -> [ServiceStack] {
+    let stacks = directory.services().map(directory.stack)
     let included = Set(stacks.flatMap { stack in stack.files.filter { $0 != stack.file } })
     return stacks.filter { stack in
       guard let file = stack.file, !ModuleLines(of: stack).lines.isEmpty else { return false }

@@ -64,6 +64,15 @@ final class PamBench: PamFiles {
     command(["config", "check", root + path] + options, nil, nil)
   }
 
+  /// `sallyport config install` of one of its files as its policy.
+  func install(_ path: String, answers: String? = nil) -> Bench.Outcome {
+    command(
+      [
+        "config", "install", root + path, "--conf", "\(root)/etc/security/sallyport.conf",
+        "--store", bench.directory,
+      ], answers, nil)
+  }
+
   /// Somebody edits a file before the answer.
   func run(words: [String], writing text: String, to path: String, answers: String)
     -> Bench.Outcome

@@ -1,0 +1,74 @@
+import PAMStack
+import SallyportDoctor
+import SallyportSystem
+
+extension Context {
+  /// What a change of files does to who gets in; nil if the caller may not read the store.
+  func accessChange(
+    _ options: StoreOptions, _ assuming: (AccessFacts) -> AccessFacts
+  ) throws(CommandError) -> AccessChange? {
+    let store: Store
+    do throws(CommandError) {
+      store = try self.store(options)
+    } catch {
+      if case .notRoot = error.cause { return nil }
+      throw error
+    }
+    let facts = AccessFacts(of: machine, store, at: try time())
+    return AccessChange(from: AccessTable(facts), to: AccessTable(assuming(facts)))
+  }
+}
+
+extension AccessChange {
+  /// What changes, as it is shown before a question; empty if nothing does.
+  func lines(width: Int) -> [String] {
+    if groups.isEmpty { return [] }
+    return ["What changes:"] + groups.flatMap { $0.lines(width: width) }
+  }
+}
+
+extension AccessChange.Group {
+  private static let column = 19
+
+  fileprivate func lines(width: Int) -> [String] {
+    let margin = String(repeating: " ", count: Self.column + 2)
+    let who = "\(listed(users, 5)) at \(ways.joined(separator: ", "))"
+    let reason = [after.words, location.map(\.text) ?? ""].filter { !$0.isEmpty }
+    let was = "before: \(before.title)" + (before.words.isEmpty ? "" : ", \(before.words)")
+    let detail = (after.isAsked ? [] : reason) + [was]
+    let lines =
+      folded(who, width - margin.count)
+      + folded(detail.joined(separator: "; "), width - margin.count - 2).map { "  \($0)" }
+    return lines.enumerated().map { index, line in
+      (index == 0 ? padded("  \(after.title)", Self.column + 2) : margin) + line
+    }
+  }
+}
+
+extension Verdict {
+  fileprivate var isAsked: Bool { if case .asked = self { true } else { false } }
+
+  /// As a heading.
+  var title: String {
+    switch self {
+    case .asked: "asked for a code"
+    case .refused: "refused"
+    case .withoutCode: "without a code"
+    case .unseen: "not known"
+    }
+  }
+}
+
+/// A text in lines of at most `width` columns, unless a single word is longer.
+func folded(_ text: String, _ width: Int) -> [String] {
+  text.split(separator: " ").reduce(into: [""]) { lines, word in
+    let last = lines[lines.count - 1]
+    if last.isEmpty {
+      lines[lines.count - 1] = String(word)
+    } else if last.unicodeScalars.count + word.unicodeScalars.count < width {
+      lines[lines.count - 1] = "\(last) \(word)"
+    } else {
+      lines.append(String(word))
+    }
+  }
+}

@@ -301,6 +301,51 @@ import Testing
         """)
   }
 
+  @Test func `Each wrong word of without_code is named, and the file is not installed`() throws {
+    let text = """
+      [default]
+      without_code = git, @wheel:sudo, x:SUDO
+      [rule a]
+      match_user = a
+      without_code = a:su
+
+      """
+    let done = try check(text)
+    let (file, key) = ("\(machine.root)/policy", "without_code: expected")
+    #expect(done.status == 78)
+    #expect(
+      done.aside == """
+        \(file):2: \(key) words such as git:sshd, found "git"
+        \(file):2: \(key) the name of an account, no group and no pattern, found "@wheel:sudo"
+        \(file):2: \(key) a PAM service in lower case after the colon, found "x:SUDO"
+        \(file):5: [default] above this key is missing, found "without_code"
+        sallyport: \(file) is to be corrected: 4 errors
+
+        """)
+    let installed = machine.bench.run(arguments: ["config", "install", file, "--conf", "\(file)2"])
+    #expect(installed.status == 78 && !FileManager.default.fileExists(atPath: "\(file)2"))
+  }
+
+  @Test func `What is meant to be without a code is shown`() throws {
+    let text = "[default]\nwithout_code = git:sshd\n"
+    let done = try check(text)
+    #expect(done.status == 0 && done.aside == "")
+    #expect(done.answer.contains("\nwithout_code  git:sshd  \(machine.root)/policy:2\n"))
+    #expect(try check("").answer.contains("\nwithout_code  -  built in\n"))
+    #expect(
+      try check("[default]\nwithout_code = git:ssdh\n").aside
+        == "\(machine.root)/policy:2: warning: there is no service ssdh. Did you mean: sshd\n")
+  }
+
+  @Test func `On a verifier nothing is without a code on purpose`() throws {
+    try machine.write("/identity.key", "")
+    let done = try check("[default]\nlook_ahead = 1\nwithout_code = git:sshd, a:sudo\n")
+    #expect(done.status == 0)
+    #expect(
+      done.aside
+        == "\(machine.root)/policy:3: warning: without_code has no effect on a verifier\n")
+  }
+
   @Test(arguments: [
     (
       "[rule web]\nmatch_service = sshd\nguess_budget = 0.1 %\n",

@@ -311,6 +311,19 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(diagnosis.findings.first { $0.id == "policy-group" }?.location == flaw.location)
   }
 
+  // decisive
+  @Test func `A mistake in what no login reads is a warning, told once`() {
+    let flaw = PolicyFacts.Problem(
+      location: FileLocation(file: "/etc/security/sallyport.conf", line: 2), text: "wrong")
+    let diagnosis = Healthy.diagnosis {
+      $0.services.append(ServiceFacts(name: "su", lines: Healthy.lines()))
+      for index in $0.services.indices { $0.services[index].policy.purposes = [flaw] }
+    }
+    #expect(diagnosis.wrong == ["policy-purpose warning"])
+    #expect(diagnosis.findings.first { $0.id == "policy-purpose" }?.location == flaw.location)
+    #expect(diagnosis.lockedOut.isEmpty)
+  }
+
   @Test func `Without PAM its stacks say nothing of sshd`() {
     let diagnosis = Healthy.diagnosis {
       $0.ssh = Healthy.ssh("usepam no")

@@ -142,6 +142,25 @@ private func policy(
     #expect(try read(Array(text.utf8)).problem?.line == line)
   }
 
+  /// Somebody who mistypes what no login reads is not locked out by it.
+  // decisive
+  @Test(arguments: [
+    "git:sshd", "", ",", "git", ":", "git:sshd:", "*:*", "%wheel:sudo", "git:/etc", "\u{1}",
+  ]) func `What is for the command alone changes nothing, right or wrong`(_ value: String) throws {
+    let line = "without_code = \(value)\n"
+    let (preset, rule) = ("[default]\nlook_ahead = 7\n", "[rule a]\nmatch_user = alice\n")
+    let rest = "adjacent_intervals = 2\nenrollment = voluntary\n"
+    let plain = try policy(preset + rule + rest)
+    for text in [
+      preset + line + rule + rest, preset + line + line + rule + rest, line + preset + rule + rest,
+      preset + rule + line + rest, preset + rule + rest + line + line,
+    ] {
+      #expect(try policy(text) == plain, "\(text)")
+    }
+    // It is no condition: a rule needs one.
+    #expect(try read(Array("[rule a]\n\(line)enrollment = voluntary\n".utf8)).problem?.line == 1)
+  }
+
   @Test func `All problems are found, one after the other`() throws {
     let text = try #require(Secret("[default]\nx = 1\nstate = on\n[y]\nz\n".utf8))
     let login = PolicyRequest(

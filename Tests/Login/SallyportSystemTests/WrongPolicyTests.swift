@@ -46,7 +46,7 @@ import Testing
   static let services = "local_services = sudo\n\(line(.sshdServices))"
   static let conditions = PolicyKey.allCases.filter(\.isMatch).map(line).joined(separator: "\n")
   static let texts = [
-    "[default]\n\(services)\n\(settings)\n",
+    "[default]\n\(services)\n\(settings)\nwithout_code = git:sshd\n",
     "[default]\n\(services)\n[rule strict]\n\(conditions)\n\(settings)\n"
       + "[rule loose]\nmatch_user = alice\nfactor_totp = on\nadjacent_intervals = 10\n",
     "[default]\n\(line(.localServices))\n\(settings)\n",

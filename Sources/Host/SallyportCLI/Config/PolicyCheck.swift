@@ -4,7 +4,7 @@ import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
-/// What is wrong in a policy file. With errors it is not used at all; they hide the warnings.
+/// What is wrong in a policy file. With errors it is not installed; they hide the warnings.
 struct PolicyCheck: Encodable {
   struct Flaw: Encodable {
     let file: String
@@ -14,27 +14,45 @@ struct PolicyCheck: Encodable {
 
   private(set) var errors: [Flaw] = []
   private(set) var warnings: [Flaw] = []
+  /// Whether logins go by the file in spite of its errors.
+  private let isUsed: Bool
+
+  private enum CodingKeys: String, CodingKey { case errors, warnings }
 
   init(_ text: PolicyText, _ context: Context) {
-    errors = text.problems().map { Flaw(file: text.path, line: $0.line, text: $0.sentence) }
+    let problems = text.problems()
+    isUsed = problems.isEmpty
+    let all = (problems + text.purposeProblems()).sorted { $0.line < $1.line }
+    errors = all.map { Flaw(file: text.path, line: $0.line, text: $0.sentence) }
     if !errors.isEmpty { return }
-    let found = text.warnings() + PolicyCheck.strangeServices(in: text, context.stacks)
+    let found =
+      text.warnings() + PolicyCheck.strangeServices(in: text, context.stacks)
+      + PolicyCheck.idlePurposes(in: text)
     warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
   }
 
-  /// Services in rules that have no file, where PAM has any at all.
+  /// Services in rules and in `without_code` that have no file, where PAM has any at all.
   private static func strangeServices(in text: PolicyText, _ stacks: StackDirectory)
     -> [(String, Int)]
   {
     // The policy of the command, and of sallyportd for programs that are not root.
     let own = ["sallyport", "sallyport-user"]
     let known = stacks.services()
-    return text.ruleServices().compactMap { name, line in
+    let ways = text.purposes().map { ($0.way, $0.location.line ?? 0) }
+    return (text.ruleServices() + ways).compactMap { name, line in
       if known.isEmpty || (known + own).contains(name) { return nil }
       let meant = Likeness.service(name, among: known).map { ". Did you mean: \($0)" } ?? ""
       let shown = mayHoldSecret(name.utf8) ? "of this name" : printable(name.utf8, limit: 100)
       return ("there is no service \(shown)\(meant)", line)
     }
+  }
+
+  /// Hosts go by their own files.
+  private static func idlePurposes(in text: PolicyText) -> [(String, Int)] {
+    let directory = text.path.lastIndex(of: "/").map { text.path[...$0] } ?? ""
+    let isVerifiers = (try? facts(of: directory + "identity.key")) != nil
+    let lines = Set(text.purposes().compactMap(\.location.line))
+    return isVerifiers ? lines.map { ("without_code has no effect on a verifier", $0) } : []
   }
 
   /// Prints each on standard error, where there is a terminal for that. Throws if there are errors.
@@ -47,8 +65,9 @@ struct PolicyCheck: Encodable {
     }
     guard let file = errors.first?.file else { return }
     let shown = printable(file.utf8, limit: 255)
+    let verdict = isUsed ? "is to be corrected" : "cannot be used"
     throw CommandError(
-      .configuration, "\(shown) cannot be used: \(counted(errors.count, "error"))")
+      .configuration, "\(shown) \(verdict): \(counted(errors.count, "error"))")
   }
 }
 
@@ -64,7 +83,8 @@ extension SettingsError {
   private var meant: String? {
     let typed = String(decoding: found, as: UTF8.self)
     if case .unknownKey = problem {
-      return Likeness.nearest(to: typed, among: PolicyKey.allCases.map { "\($0.name)" })
+      let keys = PolicyKey.allCases.map { "\($0.name)" } + ["\(PolicyFile.withoutCode)"]
+      return Likeness.nearest(to: typed, among: keys)
     }
     guard case .unknownSection = problem else { return nil }
     let words = typed.split(separator: " ", maxSplits: 1).map(String.init)

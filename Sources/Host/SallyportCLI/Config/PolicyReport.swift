@@ -20,6 +20,7 @@ struct PolicyReport {
   private let userLevel: UserLevel?
   private let local: (services: String, line: Int)
   private let sshd: (services: String, line: Int)
+  private let withoutCode: (words: String, line: Int)
   /// Why `remember` has no effect in the service; nil if it has, or is off.
   private let idleRemember: IdleRemember?
   private let isSSHD: Bool
@@ -39,6 +40,7 @@ struct PolicyReport {
     (path, self.account) = (printable(text.path.utf8, limit: 255), account)
     hasOrigin = file.isLocal || login.origin != nil
     (local, sshd) = (text.localServices(), text.sshdServices())
+    withoutCode = text.withoutCode()
     isSSHD = login.service == "sshd"
     idleRemember =
       policy.remember > 0 ? context.stacks.analysis(of: login.service).idleRemember : nil
@@ -65,7 +67,10 @@ struct PolicyReport {
     let services = wrapped(
       local.services.split(separator: ",").map { trimmed(String($0)) }, width: width - 4)
     let more =
-      ["sshd_services  \(sshd.services)  \(source(sshd.line))"]
+      [
+        "sshd_services  \(sshd.services)  \(source(sshd.line))",
+        "without_code  \(withoutCode.words)  \(source(withoutCode.line))",
+      ]
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
     return (doubt + table(rows) + more + [userLevel?.text, idle, pace, deadEnd].compactMap { $0 })
       .joined(separator: "\n")
@@ -88,7 +93,8 @@ struct PolicyReport {
       values,
       More(
         localServices: fact(local.services, local.line),
-        sshdServices: fact(sshd.services, sshd.line), local: file.isLocal,
+        sshdServices: fact(sshd.services, sshd.line),
+        withoutCode: fact(withoutCode.words, withoutCode.line), local: file.isLocal,
         rememberIdle: idleRemember.map {
           Idle(why: $0.text, file: $0.location.file, line: $0.location.line)
         }, account: account.map { $0.uid != nil }, level: userLevel?.facts))
@@ -107,7 +113,7 @@ struct PolicyReport {
   }
 
   private struct More: Encodable {
-    let localServices, sshdServices: Value
+    let localServices, sshdServices, withoutCode: Value
     let local: Bool
     @OrNull var rememberIdle: Idle?
     /// Whether there is an account with the name of `--user`.
@@ -118,6 +124,7 @@ struct PolicyReport {
     enum CodingKeys: String, CodingKey {
       case localServices = "local_services"
       case sshdServices = "sshd_services"
+      case withoutCode = "without_code"
       case local
       case rememberIdle = "remember_idle"
       case account, level

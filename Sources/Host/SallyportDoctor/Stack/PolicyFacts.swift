@@ -20,6 +20,8 @@ struct PolicyFacts: Equatable {
   var problems: [Problem] = []
   /// Types of codes that nobody gets in by, where a line is invalid: its value may be `off`.
   var refused: [FactorKind] = []
+  /// Mistakes in lines that no login reads.
+  var purposes: [Problem] = []
   /// Groups in rules that do not exist or have no members.
   var groups: [Problem] = []
   /// What the policy does with each user who has no enrollment.
@@ -66,6 +68,7 @@ extension PolicyFacts {
     }
     if let text {
       problems = PolicyFacts.problems(in: text, path)
+      purposes = PolicyFacts.described(PolicyText(path, text).purposeProblems(), path)
       self.groups = PolicyText(path, text).flaws(of: groups).map {
         Problem(location: FileLocation(file: path, line: $1), text: $0)
       }
@@ -106,7 +109,11 @@ extension PolicyFacts {
   }
 
   private static func problems(in text: Secret, _ path: String) -> [Problem] {
-    PolicyText(path, text).problems().map { found in
+    described(PolicyText(path, text).problems(), path)
+  }
+
+  private static func described(_ all: [SettingsError], _ path: String) -> [Problem] {
+    all.map { found in
       Problem(location: FileLocation(file: path, line: found.line), text: found.problem.text)
     }
   }

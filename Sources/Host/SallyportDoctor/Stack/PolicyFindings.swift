@@ -34,7 +34,16 @@ struct PolicyFindings {
         "policy-broken", .policy, "\(problem.text): not used; the \(holds) applies\(refused)",
         location: problem.location, fixes: [.advice("sallyport config check")],
         effect: policy.refused.isEmpty ? nil : .locksOut("those with no other code"))
-    } + groups
+    } + purposes + groups
+  }
+
+  /// The others in the same line count as little: what is meant is certain, or nothing is.
+  private var purposes: [Finding] {
+    policy.purposes.map { problem in
+      Finding.warning(
+        "policy-purpose", .policy, "\(problem.text): the key is not used",
+        location: problem.location, fixes: [.advice("sallyport config check")])
+    }
   }
 
   /// A rule with such a group matches nobody; one that requires codes and whose group does not

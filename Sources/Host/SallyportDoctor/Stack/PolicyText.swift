@@ -121,6 +121,11 @@ extension PolicyText {
     values(of: .sshdServices).last.map { ($0.0, $0.1) } ?? ("sshd", 0)
   }
 
+  /// The value of without_code and its line; "-" and line 0 for the built-in default.
+  package func withoutCode() -> (words: String, line: Int) {
+    values(of: PolicyFile.withoutCode).last.map { ($0.0, $0.1) } ?? ("-", 0)
+  }
+
   /// Whether the usual policy file has `self_service = yes`, by default or in a rule.
   static func allowsSelfService(on machine: Machine) -> Bool {
     says(.selfService, "yes", on: machine)
@@ -192,9 +197,11 @@ extension PolicyText {
   }
 
   /// All values of a key, each with its line; empty if the text is not valid.
-  private func values(of key: PolicyKey) -> [(String, Int)] {
+  private func values(of key: PolicyKey) -> [(String, Int)] { values(of: key.name) }
+
+  private func values(of key: StaticString) -> [(String, Int)] {
     read { line in
-      guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
+      guard case .setting(let name, let value) = line, content.holds(key, in: name) else {
         return nil
       }
       return String(decoding: content.bytes(in: value), as: UTF8.self)

@@ -6,6 +6,10 @@ package import OneTimePassword
 /// else the base value. If it is unknown whether a rule matches, the stricter of both values
 /// applies. The text is read once and not stored, as a login needs it once.
 package final class PolicyFile {
+  /// The key of a line that is for the command alone. No login reads it: no mistake in its value or
+  /// place locks anybody out.
+  package static var withoutCode: StaticString { "without_code" }
+
   /// The first reason why the file cannot be used; if there is one, what its right lines say
   /// applies tightened, and for a line that cannot be read the strictest value of the key that it
   /// may name.
@@ -255,6 +259,7 @@ package final class PolicyFile {
 
   private func take(_ name: Range<Int>, _ range: Range<Int>, _ line: Int) {
     guard let key = PolicyKey(spelledIn: text, at: name) else {
+      if text.holds(PolicyFile.withoutCode, in: name) { return }
       complain(line, .unknownKey, name)
       return doubt(name)
     }

@@ -81,6 +81,13 @@ package struct Diagnosis {
     fixes: [.command("sallyport pam enable sshd")],
     effect: .letsIn("anybody with a password or a key"))
 
+  /// Lets the whole table decide what lines come to that tell of people.
+  package mutating func settle(by table: AccessTable) {
+    findings = findings.map { table.settles($0) ? $0.settled : $0 }
+    let end = findings.firstIndex { $0.area > .policy } ?? findings.endIndex
+    findings.insert(contentsOf: table.idlePurposes, at: end)
+  }
+
   var worst: Severity { findings.map(\.severity).max() ?? .ok }
 
   package var status: Int32 { worst.status }
@@ -101,6 +108,13 @@ package struct Diagnosis {
 }
 
 extension Finding {
+  /// The same, where nothing is to be done.
+  fileprivate var settled: Finding {
+    var found = Finding(id, area, text, severity: .ok, location: location)
+    found.alsoIn = alsoIn
+    return found
+  }
+
   /// Whether this is the same in another service. Where no file is at fault, it is so only if it is
   /// fixed alike.
   fileprivate func isAlike(_ other: Finding) -> Bool {

@@ -117,6 +117,34 @@ def test_a_service_that_is_named_is_looked_at_alone(healthy):
     assert wrong(doctor("--service", "su")) == ["service-unasked error"]
 
 
+def test_what_is_meant_to_need_no_code_is_no_fault_but_one_account_more_is(healthy):
+    SUDOERS.write_text(SUDOERS.read_text() + "alice ALL=(ALL) NOPASSWD: ALL\n")
+    assert (wrong(doctor()), doctor()["status"]) == (["sudo-nopasswd error"], 2)
+    POLICY.write_text("[default]\nwithout_code = alice:sudo\n")
+    said = doctor()
+    assert (wrong(said), said["status"], said["inWithoutCode"]) == ([], 0, [])
+    alice = next(row for row in said["access"]["accounts"] if row["user"] == "alice")
+    meant = {said["access"]["ways"][cell["way"]]["name"] for cell in alice["cells"]
+             if cell["onPurpose"] == f"{POLICY}:2"}
+    assert "sudo" in meant and "sshd" not in meant
+    SUDOERS.write_text(SUDOERS.read_text() + "bob ALL=(ALL) NOPASSWD: ALL\n")
+    more = doctor()
+    assert more["status"] == 2
+    assert not any("alice" in text for text in more["inWithoutCode"] if " at " in text)
+
+
+def test_a_key_alone_that_is_meant_is_no_fault_unless_another_may_add_one(healthy):
+    asks = SSHD_CONFIG.read_text()
+    SSHD_CONFIG.write_text(f"{asks}Match User alice\n  AuthenticationMethods publickey\n")
+    assert (wrong(doctor()), doctor()["status"]) == (["ssh-no-code error"], 2)
+    POLICY.write_text("[default]\nwithout_code = alice:sshd\n")
+    assert (wrong(doctor()), doctor()["status"]) == ([], 0)
+    # Nobody else has a key, but everybody may write one.
+    SSHD_CONFIG.write_text(asks.replace("publickey,keyboard-interactive", "publickey"))
+    Path("/home/bob/.ssh/authorized_keys").unlink()
+    assert "ssh-no-code error" in wrong(doctor()) and doctor()["status"] == 2
+
+
 def of_the_service(said):
     return {f"{found['id']} {found['severity']}" for found in said["findings"]
             if found["area"] == "sallyportd"}

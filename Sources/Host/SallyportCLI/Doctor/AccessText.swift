@@ -87,7 +87,9 @@ struct AccessText {
   func lines(of row: AccessTable.Row) -> [String] {
     let rows = row.cells.map { cell -> [String] in
       let name = [cell.way.name, cell.methods.joined(separator: ","), cell.way.origin ?? ""]
-      let reason = [cell.verdict.words, cell.detail ?? "", cell.location?.text ?? ""]
+      let purpose = cell.purpose.map { "on purpose, \($0.text)" }
+      let place = purpose ?? cell.location?.text ?? ""
+      let reason = [cell.verdict.words, cell.detail ?? "", place]
       return [
         name.filter { !$0.isEmpty }.joined(separator: " "), cell.verdict.title,
         reason.filter { !$0.isEmpty }.joined(separator: ", "),

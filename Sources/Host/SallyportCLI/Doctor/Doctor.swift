@@ -41,9 +41,10 @@ struct Doctor: Verb {
     if !named.isEmpty { facts.keepLost(of: named) }
     if context.fleet == nil { facts.lackFleet() }
     if let store { facts.add(try context.fleet?.doctorFacts(store, in: context)) }
-    let diagnosis = Diagnosis(
-      facts, option: options.store, version: Context.version)
-    let access = try access(store, named, in: context)
+    var diagnosis = Diagnosis(facts, option: options.store, version: Context.version)
+    let whole = try access(store, in: context)
+    if let whole { diagnosis.settle(by: whole) }
+    let access = try whole.map { table throws(CommandError) in try narrowed(table, named) }
     let output = context.output(shared)
     let screen = context.terminal.screen(of: output.stream)
     let report = Report(
@@ -53,15 +54,19 @@ struct Doctor: Verb {
     return report.status
   }
 
-  /// Who gets in; nil if the caller may not read the store. `named`: the services that were named.
-  private func access(_ store: Store?, _ named: [String], in context: Context)
-    throws(CommandError) -> AccessTable?
-  {
+  /// Who gets in; nil if the caller may not read the store.
+  private func access(_ store: Store?, in context: Context) throws(CommandError) -> AccessTable? {
     guard let store else {
       guard user != nil else { return nil }
       throw .notRoot
     }
-    let table = AccessTable(AccessFacts(of: context.machine, store, at: try context.time()))
+    return AccessTable(AccessFacts(of: context.machine, store, at: try context.time()))
+  }
+
+  /// `named`: the services that were named.
+  private func narrowed(_ table: AccessTable, _ named: [String]) throws(CommandError)
+    -> AccessTable
+  {
     let narrow = table.narrowed(to: named.isEmpty ? nil : named, user)
     if let user, narrow.rows.isEmpty {
       let name = printable(user.utf8, limit: 100)

@@ -37,7 +37,7 @@ extension AccessTable {
 
 extension Way.Kind {
   /// The ways of one program are alike.
-  fileprivate var family: Way.Kind {
+  var family: Way.Kind {
     switch self {
     case .sudo, .sudoLogin, .sudoAs: .sudo
     case .ssh, .doas, .su, .login, .polkit, .other: self

@@ -16,6 +16,8 @@ package struct AccessTable {
   private let ours: Set<String>
   /// What could not be listed, one line each.
   package let gaps: [String]
+  /// Words of `without_code` that mean nothing here.
+  private(set) var idlePurposes: [Finding] = []
 
   package init(_ facts: AccessFacts) {
     gaps = facts.gaps
@@ -29,6 +31,17 @@ package struct AccessTable {
           isEnrolled: facts.enrollments[account.name] != nil,
           cells: ways.cells(for: account, forecaster)))
     }
+    take(AccessPurposes(facts, forecaster, services: ways.services))
+  }
+
+  private mutating func take(_ purposes: AccessPurposes) {
+    for row in rows.indices {
+      for cell in rows[row].cells.indices {
+        rows[row].cells[cell].purpose = purposes.line(
+          for: rows[row].cells[cell], of: rows[row].user)
+      }
+    }
+    idlePurposes = purposes.idle(in: rows, isWhole: gaps.isEmpty)
   }
 }
 
@@ -91,7 +104,7 @@ struct AccessWays {
 
   /// Of which stacks are walked.
   var services: [String] {
-    ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "doas"] + others
+    ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "doas", "polkit-1"] + others
   }
 
   func cells(for account: AccountFacts.Account, _ forecaster: Forecaster) -> [Cell] {

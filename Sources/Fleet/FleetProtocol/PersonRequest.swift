@@ -182,7 +182,7 @@ extension Fields {
 
   /// Outside nil: to be read. 0: as the policy says; 1 and 2: required, without and with the time
   /// from which on; 3: exempt.
-  fileprivate mutating func level(_ level: UserNote.Level??) -> UserNote.Level? {
+  mutating func level(_ level: UserNote.Level??) -> UserNote.Level? {
     let (number, from): (UInt8?, UnixTime?) =
       switch level {
       case nil: (nil, nil)

@@ -4,12 +4,12 @@ import SallyportAdministration
 import SallyportCore
 
 extension Fuzzer {
-  /// What reads as a request to move an enrollment, as one about a person, or as an answer, is
+  /// What reads as a request to move an enrollment, as one about people, or as an answer, is
   /// written the same; a marked file is no enrollment to anybody else. The first byte says which of
   /// them the rest is.
   static let move = Fuzzer(name: "move") { input in
     var input = Input(input)
-    let kind = input.byte() % 6
+    let kind = input.byte() % 8
     let rest = input.remaining()
     switch kind {
     case 0:
@@ -33,9 +33,17 @@ extension Fuzzer {
     case 4:
       guard let answer = PersonAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a person's answer")
-    case _:
+    case 5:
       guard let answer = FetchAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a fetch's answer")
+    case 6:
+      guard let request = RosterRequest.decode(secret(rest)) else { return }
+      must((1...RosterRequest.most).contains(request.names.count), "asks about too many")
+      let again = unwrapped(request.encoded(), "does not write what it read")
+      must(bytes(again) == rest, "a roster's request")
+    case _:
+      guard let answer = RosterAnswer.decode(rest) else { return }
+      must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a roster's answer")
     }
   }
 }

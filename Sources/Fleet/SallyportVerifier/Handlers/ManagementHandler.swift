@@ -5,14 +5,15 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// What root's commands on a host ask about one person.
+/// What root's commands on a host ask about people of the fleet.
 package enum ManagementRequest: Sendable {
   case move(MoveRequest)
   case person(PersonRequest)
+  case roster(RosterRequest)
 }
 
-/// Takes enrollments from the files of hosts that may enroll people of the fleet, and gives them
-/// back.
+/// Answers root's commands on hosts that may enroll people of the fleet. Another host learns
+/// nothing.
 package struct ManagementHandler: FrameHandler {
   let database: Database
 
@@ -20,9 +21,10 @@ package struct ManagementHandler: FrameHandler {
 
   package func read(_ body: Secret) -> ManagementRequest? {
     MoveRequest.decode(body).map { .move($0) } ?? PersonRequest.decode(body).map { .person($0) }
+      ?? RosterRequest.decode(body).map { .roster($0) }
   }
 
-  package func name(in request: ManagementRequest) -> [UInt8]? { request.name.bytes }
+  package func name(in request: ManagementRequest) -> [UInt8]? { request.name?.bytes }
 
   /// An empty answer to what is no request.
   package func answer(_ request: ManagementRequest?, from asker: HostIdentity, arrived: UInt64)
@@ -33,18 +35,23 @@ package struct ManagementHandler: FrameHandler {
     // The kinds of a MoveAnswer are the same in all answers.
     guard asker.enrolls else { return VerifierAnswer(to: .management, MoveAnswer.notAllowed) }
     if database.isAway { return .databaseAway }
-    let event = Event(of: request.service, on: host, name: request.name.bytes)
+    let event = Event(of: request.service, on: host, name: request.name?.bytes ?? [])
     let store = FleetStore(database, event, uid: nil)
     do throws(StoreTrouble) {
       switch request {
       case .move(let request): return try answer(request, on: host, by: store)
       case .person(let request):
         return VerifierAnswer(to: .management, try perform(request, on: host, by: store))
+      case .roster(let request):
+        return VerifierAnswer(
+          to: .management, RosterAnswer.told(try store.roster(of: request.names)))
       }
     } catch {
       if store.wasAway { return .databaseAway }
-      database.note(
-        .error, request.action, of: request.name, on: host, remark: "unknown whether it was done: ")
+      if let name = request.name {
+        database.note(
+          .error, request.action, of: name, on: host, remark: "unknown whether it was done: ")
+      }
       return VerifierAnswer(to: .management, MoveAnswer.trouble)
     }
   }
@@ -99,10 +106,12 @@ package struct ManagementHandler: FrameHandler {
 }
 
 extension ManagementRequest {
-  fileprivate var name: UserName {
+  /// nil: about many.
+  fileprivate var name: UserName? {
     switch self {
     case .move(let request): request.name
     case .person(let request): request.name
+    case .roster: nil
     }
   }
 
@@ -111,6 +120,7 @@ extension ManagementRequest {
     switch self {
     case .move(let request): request.action
     case .person(let request): request.verb.action
+    case .roster: "looked for enrollments:"
     }
   }
 
@@ -118,7 +128,7 @@ extension ManagementRequest {
   fileprivate var service: StaticString {
     switch self {
     case .move: "sallyport-fleet"
-    case .person: "sallyport"
+    case .person, .roster: "sallyport"
     }
   }
 }

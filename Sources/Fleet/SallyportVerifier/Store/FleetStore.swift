@@ -112,6 +112,12 @@ package struct FleetStore: ManagedStore, Sendable {
   /// The decoy's row is loaded with each user's: whether he is enrolled does not show in the number
   /// of questions.
   private func fetch(_ keys: [[UInt8]]) throws(StoreTrouble) {
+    let names = (0..<2).map { Value.bytes(keys[min($0, keys.count - 1)]) }
+    try fetch(keys, by: Statement.load, names)
+  }
+
+  /// `statement`: gives what `load` gives, of all keys.
+  func fetch(_ keys: [[UInt8]], by statement: String, _ values: [Value]) throws(StoreTrouble) {
     // Before the question: what is saved meanwhile may be newer than the answer.
     var found: [[UInt8]: Columns] = [:]
     for key in keys {
@@ -119,9 +125,8 @@ package struct FleetStore: ManagedStore, Sendable {
       found[key] = Columns(
         user: user, seenBefore: Self.isDecoy(key) ? nil : database.rollbackGuard[user])
     }
-    let names = (0..<2).map { Value.bytes(keys[min($0, keys.count - 1)]) }
     let (rows, generation) = try ask { () throws(DatabaseFault) in
-      try database.ask(Statement.load, names)
+      try database.ask(statement, values)
     }
     guard rows.count > 0, let fleet = database.fleet(rows, 0, from: 4) else {
       throw fault("fleet row missing, modified or rolled back")

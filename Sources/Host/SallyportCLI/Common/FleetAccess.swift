@@ -19,4 +19,6 @@ package protocol FleetAccess {
   /// What doctor tells of the fleet; nil where this machine is in none, or what it has of it cannot
   /// be read.
   func doctorFacts(_ store: Store, in context: Context) throws(CommandError) -> FleetFacts?
+  /// What the fleet has of these people.
+  func roster(of names: [UserName]) -> FleetRoster
 }

@@ -3,14 +3,16 @@ doctor` on a host name each that is planted, by a word that was not there before
 
 test_status_names_each_fault_of_verifiers_and_their_database
 test_doctor_names_each_fault_of_a_host
+test_doctor_says_who_of_the_fleet_gets_in
 """
 
 import json
 
 import pytest
 
-from support.fleet import VERIFIER
-from support.host import COMMAND, PASSWORD
+from support.fleet import DONE, VERIFIER
+from support.host import COMMAND, PASSWORD, POLICY
+from support.logins import secret_of
 from support.machines import ROOT, run
 from support.postgres import certificate
 from support.service import soon
@@ -120,3 +122,42 @@ def test_doctor_names_each_fault_of_a_host(cast, preload):
     planted.shows("fleet-foreign", "has an unexpected key",
                   lambda: machine.write(CONF, right.replace(pin, "pin = " + "ab" * 32)), lambda: machine.write(CONF, right))
     planted.shows("fleet-verifier", "cannot be reached", cast.verifiers[0].kill)
+
+
+def test_doctor_says_who_of_the_fleet_gets_in(cast):
+    host, machine = cast.hosts[0], cast.hosts[0].machine
+
+    def cell(name):
+        """What becomes of them at a service that asks for the password, then for the code."""
+        done = json.loads(machine.run(COMMAND, "doctor", "--json", "gate", check=False).stdout)["access"]
+        [way] = [number for number, way in enumerate(done["ways"]) if way["service"] == "gate"]
+        [row] = [row for row in done["accounts"] if row["user"] == name]
+        [found] = [cell for cell in row["cells"] if cell["way"] == way]
+        return found["verdict"], found["reason"], found["detail"], row["enrolled"]
+
+    def policy(level):
+        machine.write("/etc/security/sallyport.conf", POLICY.replace("required", level), 0o644)
+    machine.write("/etc/pam.d/gate", f"auth required pam_unix.so\nauth required {host.module}\n"
+                                     "account required pam_unix.so\nsession required pam_permit.so\n")
+    policy("refuse")
+    assert cell("alice") == ("refused", "notEnrolled", cell("alice")[2], False)
+    assert cast.enroll("alice", secret_of("alice")) == DONE
+    for level in "refuse", "required", "voluntary":
+        policy(level)
+        assert cell("alice") == ("asked", "codeOfFleet", None, True)
+    assert cell("bob")[:2] == ("withoutCode", "voluntary")
+    policy("refuse")
+    assert cell("bob")[:2] == ("refused", "notEnrolled")
+    assert host.sallyport("exempt", "--user", "bob").returncode == 0
+    assert cell("bob")[:2] == ("withoutCode", "exempt")
+    right = machine.read(CONF).decode()
+    machine.write(CONF, right.replace("enrolls = yes", "enrolls = no"))
+    assert cell("alice")[:2] == cell("bob")[:2] == ("unseen", "fleetKeeps")
+    machine.write(CONF, right)
+    assert cell("alice")[0] == "asked"
+    for verifier in cast.verifiers:
+        verifier.kill()
+    assert cell("alice")[:3] == cell("bob")[:3] == ("unseen", "fleetSilent", "no verifier can be reached")
+    # Nobody's enrollment makes a difference there.
+    machine.write("/etc/security/sallyport.conf", POLICY + "state = disabled\n", 0o644)
+    assert cell("alice")[:2] == ("withoutCode", "disabled")

@@ -1,4 +1,5 @@
 import PAMStack
+import SallyportCore
 import SallyportDoctor
 import SallyportSystem
 
@@ -14,9 +15,15 @@ extension Context {
       if case .notRoot = error.cause { return nil }
       throw error
     }
-    let facts = AccessFacts(of: machine, store, at: try time())
-    return AccessChange(from: AccessTable(facts), to: AccessTable(assuming(facts)))
+    var facts = AccessFacts(of: machine, store, at: try time())
+    facts.ask(roster)
+    var changed = assuming(facts)
+    changed.ask(roster)
+    return AccessChange(from: AccessTable(facts), to: AccessTable(changed))
   }
+
+  /// What asks the fleet about people; nil if this command is built without it.
+  var roster: (([UserName]) -> FleetRoster)? { fleet.map { fleet in { fleet.roster(of: $0) } } }
 }
 
 extension AccessChange {

@@ -60,7 +60,9 @@ struct Doctor: Verb {
       guard user != nil else { return nil }
       throw .notRoot
     }
-    return AccessTable(AccessFacts(of: context.machine, store, at: try context.time()))
+    var facts = AccessFacts(of: context.machine, store, at: try context.time())
+    facts.ask(context.roster)
+    return AccessTable(facts)
   }
 
   /// `named`: the services that were named.

@@ -23,6 +23,8 @@ package struct AccessFacts {
   var enrollments: [String: KnownEnrollment] = [:]
   /// What root has set for them, by login name.
   var notes: [String: UserNote.Level] = [:]
+  /// Where it verifies logins.
+  var fleet = FleetKnowledge.unasked
   /// Why some account has no row, one line each.
   private(set) var gaps: [String] = []
 }

@@ -28,7 +28,7 @@ package struct AccessTable {
       rows.append(
         Row(
           user: account.name, uid: account.uid,
-          isEnrolled: facts.enrollments[account.name] != nil,
+          isEnrolled: facts.isEnrolled(account),
           cells: ways.cells(for: account, forecaster)))
     }
     take(AccessPurposes(facts, forecaster, services: ways.services))
@@ -66,7 +66,7 @@ extension Forecaster {
   /// Whether there is any way in for the account, or something is kept of it.
   fileprivate func isOfInterest(_ account: AccountFacts.Account) -> Bool {
     if account.uid == 0 || account.password != .none { return true }
-    if facts.enrollments[account.name] != nil || facts.notes[account.name] != nil { return true }
+    if facts.isKnown(account) { return true }
     if SSHForecast(facts, self).mayHaveKey(account) { return true }
     return RootForecast(facts, self).hasRule(account)
   }

@@ -9,7 +9,7 @@ final class Forecaster {
   private struct PersonClass: Hashable {
     let traits: AccountTraits
     let enrollment, inFleet: KnownEnrollment
-    let note: String
+    let note, noteInFleet: String
     /// What is true of the names and groups in rules and conditions.
     let truths: [Tristate]
   }
@@ -39,6 +39,9 @@ final class Forecaster {
     day = Int(facts.now.seconds / 86_400)
   }
 
+  /// Whether the fleet verifies some login.
+  var mayMeetFleet: Bool { terms.mayMeetFleet }
+
   func stack(of service: String) -> ServiceStack {
     if let stack = stacks[service] { return stack }
     let stack = facts.stacks.stack(of: service)
@@ -51,8 +54,19 @@ final class Forecaster {
     _ steps: LoginSteps, of account: AccountFacts.Account, mayBeEmpty: Bool = true,
     around: Decided? = nil
   ) -> Decided {
-    guard let person = person(account) else { return Decided(.refused(.notEnrolled)) }
+    if account.asAccount == nil { return Decided(.refused(.notEnrolled)) }
     if account.password == .unknown, account.source == .files { return Decided(.unseen(.notRoot)) }
+    let all = states(of: account).compactMap { person(account, $0) }.map { person in
+      decided(steps, of: account, person, mayBeEmpty: mayBeEmpty, around: around)
+    }
+    if all.allSatisfy({ $0.verdict == all[0].verdict }) { return all[0] }
+    return facts.fleet.doubt
+  }
+
+  private func decided(
+    _ steps: LoginSteps, of account: AccountFacts.Account, _ person: KnownPerson, mayBeEmpty: Bool,
+    around: Decided?
+  ) -> Decided {
     let kind = LoginClass(
       login: steps, person: kind(of: account, person), mayBeEmpty: mayBeEmpty)
     // What is around hangs on the account, and is not kept.
@@ -102,13 +116,22 @@ final class Forecaster {
 
   // MARK: accounts
 
-  private func person(_ account: AccountFacts.Account) -> KnownPerson? {
+  /// What the fleet has of the account: one, where that is known or does not matter.
+  private func states(of account: AccountFacts.Account) -> [FleetState] {
+    guard mayMeetFleet else { return [.none] }
+    switch facts.fleet {
+    case .told: return [facts.inFleet(account).map(FleetState.init) ?? .none]
+    case .unasked, .unknown: return FleetState.all
+    }
+  }
+
+  private func person(_ account: AccountFacts.Account, _ state: FleetState) -> KnownPerson? {
     guard let known = account.asAccount else { return nil }
     return KnownPerson(
       account: known,
       enrollment: facts.isStoreBroken ? .broken : facts.enrollments[account.name] ?? .none,
-      inFleet: .none,
-      note: facts.notes[account.name],
+      inFleet: state.enrollment,
+      note: facts.notes[account.name], noteInFleet: state.level,
       isMember: { [facts] in
         facts.isMember(account, of: String(decoding: $0, as: UTF8.self))
       })
@@ -117,7 +140,7 @@ final class Forecaster {
   private func kind(of account: AccountFacts.Account, _ person: KnownPerson) -> PersonClass {
     PersonClass(
       traits: traits(of: account), enrollment: person.enrollment, inFleet: person.inFleet,
-      note: person.note.map { "\($0)" } ?? "",
+      note: String(describing: person.note), noteInFleet: String(describing: person.noteInFleet),
       truths: terms.users.map { $0 == account.name ? .yes : .no }
         + terms.groups.map { facts.isMember(account, of: $0) })
   }
@@ -178,6 +201,8 @@ struct PolicyTerms {
   private(set) var groups: [String] = []
   /// Without `local` and `network`.
   private(set) var origins: [String] = []
+  /// Whether a policy file says that the fleet verifies codes, or may be taken to say so.
+  private(set) var mayMeetFleet = false
 
   init(of stacks: [ServiceStack], _ policies: PolicySources) {
     let entries = stacks.flatMap { stack in [PAMPhase.auth, .account].flatMap { stack[$0] } }
@@ -188,12 +213,14 @@ struct PolicyTerms {
     let files =
       Set(named).map { policies.source(at: $0, isOptional: false) }
       + [policies.source(at: PolicySources.usual, isOptional: true)]
+    mayMeetFleet = policies.isInFleet && files.contains { $0.trouble != nil }
     for text in files.flatMap({ [$0.text, $0.lastGood] }).compactMap({ $0 }) {
       let text = PolicyText("", text)
       users += text.words(of: .matchUser).map(\.0)
       groups += text.words(of: .matchGroup).map(\.0)
       origins += text.words(of: .matchOrigin).map(\.0)
         .filter { $0.contains(".") || $0.contains(":") }
+      if text.fleetLines()?.isEmpty != true { mayMeetFleet = true }
     }
     for entry in entries where entry.moduleName == "pam_succeed_if" {
       for (index, word) in entry.arguments.enumerated()

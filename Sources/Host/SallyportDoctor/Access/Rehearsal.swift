@@ -11,6 +11,8 @@ struct KnownPerson {
   /// In the files of this machine, and in the fleet.
   let enrollment, inFleet: KnownEnrollment
   let note: UserNote.Level?
+  /// What was set for the person in the fleet.
+  var noteInFleet: UserNote.Level? = nil
   let isMember: (_ group: [UInt8]) -> Tristate
 }
 
@@ -103,7 +105,8 @@ struct Rehearsal {
     let application = RehearsedApplication(
       login, handle, isOneField: arguments.forwardPass, in: phase)
     let authority = RehearsedAuthority(
-      person.enrollment, inFleet: person.inFleet, note: person.note, at: now)
+      person.enrollment, inFleet: person.inFleet, note: person.note,
+      noteInFleet: person.noteInFleet, at: now)
     let store = RehearsedStore(person.account, policies, groups: person.isMember)
     let code: ReturnCode
     switch phase {

@@ -17,7 +17,7 @@ final class RehearsedAuthority: CodeAuthority {
   private let enrollment: KnownEnrollment
   /// What the fleet has of the same name.
   private let inFleet: KnownEnrollment
-  private let note: UserNote.Level?
+  private let note, noteInFleet: UserNote.Level?
   private let now: UnixTime
   /// Why a code was not accepted, or the login let through without one; nil if neither happened.
   private(set) var barrier: Barrier?
@@ -25,10 +25,11 @@ final class RehearsedAuthority: CodeAuthority {
   private(set) var asked: Asking?
 
   init(
-    _ enrollment: KnownEnrollment, inFleet: KnownEnrollment, note: UserNote.Level?, at now: UnixTime
+    _ enrollment: KnownEnrollment, inFleet: KnownEnrollment, note: UserNote.Level?,
+    noteInFleet: UserNote.Level?, at now: UnixTime
   ) {
     (self.enrollment, self.inFleet) = (enrollment, inFleet)
-    (self.note, self.now) = (note, now)
+    (self.note, self.noteInFleet, self.now) = (note, noteInFleet, now)
   }
 
   let isForRoot = true
@@ -54,8 +55,13 @@ final class RehearsedAuthority: CodeAuthority {
     }
   }
 
+  /// The fleet goes by what was set there.
+  private func note(under policy: Policy) -> UserNote.Level? {
+    policy.isFleet ? noteInFleet : note
+  }
+
   private func reason(under policy: Policy) -> Opening {
-    if note == .exempt { return .exempt }
+    if note(under: policy) == .exempt { return .exempt }
     return policy.enrollment == .voluntary ? .voluntary : .offered
   }
 
@@ -93,7 +99,7 @@ final class RehearsedAuthority: CodeAuthority {
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble)
     -> EnrollmentLevel
   {
-    context.policy.level(of: note, at: now)
+    context.policy.level(of: note(under: context.policy), at: now)
   }
 
   func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {}

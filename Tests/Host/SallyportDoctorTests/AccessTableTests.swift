@@ -100,6 +100,35 @@ import Testing
     #expect(verdicts(table(), "ansible", "sudo") == [.refused(.stackShut)])
   }
 
+  @Test func `who does not know the password that has to be changed stays out at login`() throws {
+    try fake.write(
+      "/etc/pam.d/login",
+      asks.replacing("required pam_unix.so\nauth", with: "sufficient pam_unix.so\nauth"))
+    let shadow = "root:*:19000:0:99999:7:::\nalice:!$6$x$y:0:0:99999:7:::\n"
+    try fake.write("/etc/shadow", shadow)
+    #expect(verdicts(table("alice"), "alice", "login") == [.refused(.noPassword)])
+    try fake.write("/etc/shadow", shadow.replacing(":0:0:", with: ":19000:0:"))
+    #expect(verdicts(table("alice"), "alice", "login") == [.asked(.code)])
+    try fake.write("/etc/pam.d/login", asks)
+    try fake.write("/etc/shadow", shadow.replacing("!", with: ""))
+    #expect(verdicts(table("alice"), "alice", "login") == [.asked(.code)])
+  }
+
+  @Test func `rootpw and targetpw ask for the code of root or of the target`() throws {
+    try fake.write("/etc/sudoers", "Defaults rootpw\nalice ALL=(ALL) ALL\n")
+    #expect(verdicts(table("root"), "alice", "sudo") == [.asked(.codeOfAnother)])
+    #expect(verdicts(table("alice"), "alice", "sudo") == [.refused(.notEnrolled)])
+    try fake.write("/etc/sudoers", "Defaults targetpw\nalice ALL=(git) ALL\n")
+    #expect(verdicts(table("git"), "alice", "sudo -u") == [.asked(.codeOfAnother)])
+    #expect(verdicts(table("root", "alice"), "alice", "sudo -u") == [.refused(.notEnrolled)])
+  }
+
+  @Test func `of those that somebody may become, the loosest is told`() throws {
+    try fake.write(
+      "/etc/sudoers", "alice ALL=(ansible) PASSWD: ALL\nalice ALL=(git) NOPASSWD: ALL\n")
+    #expect(verdicts(table("alice"), "alice", "sudo -u") == [.withoutCode(.noPasswd)])
+  }
+
   // MARK: sshd
 
   /// The cells of alice over ssh, by where she comes from. `there`: settings for 192.0.2.1.

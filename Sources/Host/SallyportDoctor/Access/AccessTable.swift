@@ -165,7 +165,7 @@ struct AccessWays {
 
   private func roots(_ service: String) -> LoginSteps {
     var steps = LoginSteps(service)
-    (steps.isRoots, steps.renewal) = (true, .byRoot)
+    steps.isRoots = true
     return steps
   }
 }

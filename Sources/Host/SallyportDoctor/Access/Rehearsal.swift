@@ -68,7 +68,6 @@ struct Rehearsal {
     guard end.verdict == .newPasswordRequired || isOld else { return false }
     switch login.renewal {
     case .left: return true
-    case .byRoot: return !isOld
     case .byOwner: return !isOld && login.person.password != nil
     case .never: return false
     }

@@ -21,10 +21,8 @@ struct RehearsedLogin {
 
   /// What a program does with an account whose password has to be changed.
   enum Renewal: Hashable {
-    /// It asks for the old one.
+    /// It asks for the old one, as login does too, which runs as root.
     case byOwner
-    /// It changes it with root's rights, and does not ask for the old one.
-    case byRoot
     /// It leaves it, also where it was to be changed long ago.
     case left
     /// It refuses the account.

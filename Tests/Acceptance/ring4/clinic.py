@@ -282,8 +282,6 @@ BREAKAGES = {  # what was done: how, the findings, the exit status, the kind of 
         lambda clinic: clinic.module.chmod(0o666), "module-mode error", "command"),
     "the module is something else": (
         lambda clinic: clinic.module.write_text("#!/bin/sh\n"), "module-architecture error", None),
-    "bob is not enrolled": (
-        lambda clinic: shutil.rmtree(clinic.store.of("bob")), "people-refused error", "command"),
     "a rule on a group in which nobody is": (
         lambda clinic: POLICY.write_text("[rule a]\nmatch_group = alice, floppy\nlook_ahead = 3\n"),
         "policy-group warning", None),

@@ -102,12 +102,25 @@ def test_errors_are_answered_in_the_last_lines(healthy):
     shutil.rmtree(healthy.store.of("bob"))
     done = sallyport("doctor", env=PRELOADED)
     assert done.returncode == 2
-    assert done.stdout.splitlines()[-3:] == [
-        "As it stands:", "  locked out          bob from sshd",
-        "  in without a code   alice through sudo"]
+    end = done.stdout.partition("\nWho gets in:\n")[2]
+    told = {heading: [line for line in end.splitlines() if line.startswith(f"  {heading} ")]
+            for heading in ("asked for a code", "without a code", "locked out")}
+    assert all(lines for lines in told.values()), end
+    assert "alice at sudo" in told["without a code"][0], end
+    assert "bob at sshd" in told["locked out"][0] and "# sallyport enroll bob" in end, end
     # The module's path is the harness's here, and longer than any real one.
     rows = [row for row in done.stdout.splitlines() if "/modules/pam_sallyport.so" not in row]
     assert [row for row in rows if len(row) > 80] == []
+
+
+def test_of_one_account_each_way_is_told(healthy):
+    shutil.rmtree(healthy.store.of("bob"))
+    done = sallyport("doctor", "--user", "bob", env=PRELOADED)
+    assert done.returncode == 2
+    head, *rows = done.stdout.splitlines()
+    assert head.startswith("bob (uid ") and head.endswith("; not enrolled)")
+    assert any(row.split()[0] == "sshd" and "not enrolled" in row for row in rows), rows
+    assert sallyport("doctor", "--user", "nobodyhere", env=PRELOADED).returncode == 67
 
 
 def test_a_service_that_is_named_is_looked_at_alone(healthy):

@@ -130,4 +130,4 @@ def test_who_has_no_password_is_out_where_sshd_asks_for_one(healthy, asks):  # n
     finally:
         daemon.stop()
     assert is_in != asks
-    assert said["lockedOut"] == (["alice from sshd"] if asks else []), wrong(said)
+    assert any("alice" in who for who in said["lockedOut"]) == asks, wrong(said)

@@ -118,7 +118,8 @@ import Testing
     ("if (\(exec) && subject.user == 'bob') { return polkit.Result.YES; }", .asksAdministrator),
     ("if (\(exec) && subject.local) { return polkit.Result.YES; }", .unseen(file)),
     (
-      "if ((action.id === \"a\" || \(exec)) && subject.user === \"carol\") return polkit.Result.YES;",
+      "if ((action.id === \"a\" || \(exec)) && subject.user === \"carol\") "
+        + "return polkit.Result.YES;",
       .asksNothing(file)
     ),
     (

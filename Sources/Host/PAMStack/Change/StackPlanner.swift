@@ -330,8 +330,7 @@ extension StackPlanner {
   }
 
   private func line(
-    _ phase: String, _ words: [String?], _ options: StackOptions,
-    control: String = "required  "
+    _ phase: String, _ words: [String?], _ options: StackOptions, control: String = "required  "
   ) -> String {
     let store = options.store.map { store in
       store.contains(" ") || store.contains("]") ? "[store=\(store)]" : "store=\(store)"

@@ -77,7 +77,7 @@ extension Opening {
   }
 }
 
-extension Gap {
+extension AccessGap {
   fileprivate var words: String {
     switch self {
     case .notRoot: "only root may read it"

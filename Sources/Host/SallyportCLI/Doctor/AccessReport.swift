@@ -33,7 +33,7 @@ struct AccessFactsJSON: Encodable {
   private let unlisted: [String]
 
   init(_ table: AccessTable) {
-    var numbers: [Way: Int] = [:]
+    var numbers: [AccessWay: Int] = [:]
     for way in table.rows.flatMap(\.cells).map(\.way) where numbers[way] == nil {
       numbers[way] = numbers.count
     }

@@ -65,7 +65,8 @@ extension AccessFacts {
       do throws(StoreTrouble) {
         notes[account.name] = try store.level(of: known)
       } catch {
-        enrollments[account.name] = .broken
+        // Of the enrolled it is not read.
+        if enrollments[account.name] == nil { enrollments[account.name] = .broken }
       }
     }
   }

@@ -20,7 +20,7 @@ extension AccessTable {
   /// told.
   package var groups: [AccessGroup] {
     var keys: [GroupKey] = []
-    var ways: [GroupKey: [(user: String, way: Way)]] = [:]
+    var ways: [GroupKey: [(user: String, way: AccessWay)]] = [:]
     for row in rows {
       for cell in row.cells {
         let severity = severity(of: cell, in: row)
@@ -35,15 +35,15 @@ extension AccessTable {
   }
 
   /// Those of one reason, by the ways on which it is so.
-  private static func groups(of key: GroupKey, _ found: [(user: String, way: Way)])
+  private static func groups(of key: GroupKey, _ found: [(user: String, way: AccessWay)])
     -> [AccessGroup]
   {
-    var (order, all) = ([String](), [String: [Way]]())
+    var (order, all) = ([String](), [String: [AccessWay]]())
     for (user, way) in found {
       if all[user] == nil { order.append(user) }
       if all[user]?.contains(way) != true { all[user, default: []].append(way) }
     }
-    var groups: [([Way], [String])] = []
+    var groups: [([AccessWay], [String])] = []
     for user in order {
       let ways = all[user] ?? []
       if let same = groups.firstIndex(where: { $0.0 == ways }) {
@@ -84,7 +84,7 @@ extension AccessTable {
 }
 
 extension AccessTable.Row {
-  fileprivate func isMixed(_ way: Way) -> Bool {
+  fileprivate func isMixed(_ way: AccessWay) -> Bool {
     guard way.kind == .ssh else { return false }
     let own = cells.filter { $0.way == way }
     return own.contains { $0.verdict.name != own[0].verdict.name }

@@ -65,7 +65,7 @@ struct AccessPurposes {
 
 extension Purpose {
   /// Whether it is about this way. The first service of a program stands for all of them.
-  func names(_ way: Way) -> Bool {
+  func names(_ way: AccessWay) -> Bool {
     switch self.way {
     case way.service: true
     case "sudo": way.kind.family == .sudo
@@ -91,7 +91,7 @@ extension AccessTable {
     }
   }
 
-  private func isMeant(_ family: Way.Kind, where isAbout: (Cell) -> Bool) -> Bool {
+  private func isMeant(_ family: AccessWay.Kind, where isAbout: (Cell) -> Bool) -> Bool {
     rows.flatMap(\.cells).filter { $0.way.kind.family == family }.allSatisfy { cell in
       switch cell.verdict {
       case .asked, .refused: true

@@ -6,7 +6,8 @@ extension AccessTable {
     switch cell.verdict {
     case .asked: .ok
     case .unseen: isOurs(cell.way) ? .unseen : .ok
-    case .refused(let barrier): isOurs(cell.way) && barrier.locksOut ? .error : .ok
+    case .refused(let barrier):
+      isOurs(cell.way) && barrier.locksOut && !row.gets(in: cell.way) ? .error : .ok
     case .withoutCode(let opening):
       if cell.purpose != nil {
         .ok
@@ -35,9 +36,16 @@ extension AccessTable {
   }
 }
 
-extension Way.Kind {
+extension AccessTable.Row {
+  /// Whether the account gets in that way, by some list of methods.
+  fileprivate func gets(in way: AccessWay) -> Bool {
+    cells.contains { $0.way == way && $0.verdict.badness > Verdict.refused(.noRule).badness }
+  }
+}
+
+extension AccessWay.Kind {
   /// The ways of one program are alike.
-  var family: Way.Kind {
+  var family: AccessWay.Kind {
     switch self {
     case .sudo, .sudoLogin, .sudoAs: .sudo
     case .ssh, .doas, .su, .login, .polkit, .other: self

@@ -59,7 +59,7 @@ extension AccessTable {
   }
 
   /// Whether the way comes to a line of ours.
-  func isOurs(_ way: Way) -> Bool { ours.contains(way.service) }
+  func isOurs(_ way: AccessWay) -> Bool { ours.contains(way.service) }
 }
 
 extension Forecaster {
@@ -112,15 +112,15 @@ struct AccessWays {
     cells += RootForecast(facts, forecaster).cells(for: account)
     cells += polkit(account, forecaster)
     let shell = facts.accounts.shell(of: account)
-    var plain: [(Way, LoginSteps)] = []
+    var plain: [(AccessWay, LoginSteps)] = []
     if hasSu {
-      plain.append((Way(kind: .su, service: "su", name: "su"), LoginSteps("su")))
-      plain.append((Way(kind: .su, service: "su-l", name: "su -"), LoginSteps("su-l")))
+      plain.append((AccessWay(kind: .su, service: "su", name: "su"), LoginSteps("su")))
+      plain.append((AccessWay(kind: .su, service: "su-l", name: "su -"), LoginSteps("su-l")))
     }
     if hasLogin {
-      plain.append((Way(kind: .login, service: "login", name: "login"), roots("login")))
+      plain.append((AccessWay(kind: .login, service: "login", name: "login"), roots("login")))
     }
-    plain += others.map { (Way(kind: .other, service: $0, name: $0), roots($0)) }
+    plain += others.map { (AccessWay(kind: .other, service: $0, name: $0), roots($0)) }
     for (way, steps) in plain {
       var decided = forecaster.decided(steps, of: account)
       if !shell.givesPrompt, decided.isIn { decided = Decided(.refused(.noShell)) }
@@ -136,7 +136,7 @@ struct AccessWays {
     if account.uid == 0 { return [] }
     return facts.polkit.ways.map { way in
       let name = way == .pkexec ? "pkexec" : "run0"
-      let found = Way(kind: .polkit, service: "polkit-1", name: name, givesRoot: true)
+      let found = AccessWay(kind: .polkit, service: "polkit-1", name: name, givesRoot: true)
       return Cell(
         found,
         decided(facts.polkit.answer(way, for: account, among: facts.accounts), account, forecaster))
@@ -171,7 +171,7 @@ struct AccessWays {
 }
 
 extension Cell {
-  init(_ way: Way, _ decided: Decided, methods: [String] = []) {
+  init(_ way: AccessWay, _ decided: Decided, methods: [String] = []) {
     self.init(
       way: way, verdict: decided.verdict, methods: methods, location: decided.location,
       detail: decided.detail)

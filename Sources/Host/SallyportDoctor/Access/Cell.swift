@@ -9,7 +9,7 @@ package enum Verdict: Hashable, Sendable {
   /// Somebody gets in without a code.
   case withoutCode(Opening)
   /// It is not known.
-  case unseen(Gap)
+  case unseen(AccessGap)
 }
 
 /// Whose code is asked for. The name is the `reason` in doctor's JSON, as in the other enums here.
@@ -45,7 +45,7 @@ package enum Opening: String, CaseIterable, Sendable {
 }
 
 /// Why a cell is not known. No other reason may be given.
-package enum Gap: String, CaseIterable, Sendable {
+package enum AccessGap: String, CaseIterable, Sendable {
   /// The caller may not read what it hangs on.
   case notRoot
   case fleetSilent
@@ -68,7 +68,7 @@ package enum Gap: String, CaseIterable, Sendable {
 
 /// One account at one way in.
 package struct Cell: Equatable, Sendable {
-  package let way: Way
+  package let way: AccessWay
   package let verdict: Verdict
   /// sshd: the methods that have to succeed, in order; elsewhere none.
   package var methods: [String] = []
@@ -81,7 +81,7 @@ package struct Cell: Equatable, Sendable {
 }
 
 /// A way in.
-package struct Way: Hashable, Sendable {
+package struct AccessWay: Hashable, Sendable {
   /// How the program calls PAM.
   package enum Kind: Hashable, Sendable {
     case ssh, sudo, sudoLogin, sudoAs, doas, su, login, polkit, other

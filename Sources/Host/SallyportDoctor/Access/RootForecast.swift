@@ -11,22 +11,25 @@ struct RootForecast {
   }
 
   /// The ways with a set of rules each. Root needs none of them.
-  private func rules(for account: AccountFacts.Account) -> [(Way, RootRules)] {
+  private func rules(for account: AccountFacts.Account) -> [(AccessWay, RootRules)] {
     if account.uid == 0 { return [] }
     let (sudoers, doas) = (facts.sudoers, facts.doas)
-    var found: [(Way, RootRules)] = []
+    var found: [(AccessWay, RootRules)] = []
     if sudoers.isThere {
       let caller = caller(account)
       found = [
-        (Way(kind: .sudo, service: "sudo", name: "sudo", givesRoot: true), caller.rules(.shell)),
         (
-          Way(kind: .sudoLogin, service: "sudo-i", name: "sudo -i", givesRoot: true),
+          AccessWay(kind: .sudo, service: "sudo", name: "sudo", givesRoot: true),
+          caller.rules(.shell)
+        ),
+        (
+          AccessWay(kind: .sudoLogin, service: "sudo-i", name: "sudo -i", givesRoot: true),
           caller.rules(.login)
         ),
       ]
     }
     if ["/usr/bin/doas", "/bin/doas"].contains(where: { facts.machine.file($0).value != nil }) {
-      let way = Way(kind: .doas, service: Doas.service, name: "doas", givesRoot: true)
+      let way = AccessWay(kind: .doas, service: Doas.service, name: "doas", givesRoot: true)
       found.append((way, doas.rules(for: account)))
     }
     return found
@@ -44,7 +47,7 @@ struct RootForecast {
   private func other(_ account: AccountFacts.Account) -> Cell? {
     guard account.uid != 0, facts.sudoers.isThere else { return nil }
     let caller = caller(account)
-    let way = Way(kind: .sudoAs, service: "sudo", name: "sudo -u")
+    let way = AccessWay(kind: .sudoAs, service: "sudo", name: "sudo -u")
     let cells = others(than: account).map { target in
       let groups = facts.accounts.groupNames(of: target)
       let rules = caller.rules(.other(SudoTarget(target, groups: groups)))
@@ -71,18 +74,19 @@ struct RootForecast {
   }
 
   private func cells(
-    _ rules: RootRules, _ way: Way, _ account: AccountFacts.Account
+    _ rules: RootRules, _ way: AccessWay, _ account: AccountFacts.Account
   ) -> [Cell] {
     var cells = [Cell(way, decided(rules.shell, rules, of: account, by: way))]
     if let some = rules.someCommands {
-      let narrow = Way(kind: way.kind, service: way.service, name: "\(way.name), some commands")
+      let narrow = AccessWay(
+        kind: way.kind, service: way.service, name: "\(way.name), some commands")
       cells.append(Cell(narrow, decided(some, rules, of: account, by: narrow)))
     }
     return cells
   }
 
   private func decided(
-    _ rule: RootRule, _ rules: RootRules, of account: AccountFacts.Account, by way: Way,
+    _ rule: RootRule, _ rules: RootRules, of account: AccountFacts.Account, by way: AccessWay,
     as target: String = "root"
   ) -> Decided {
     switch rule {
@@ -110,7 +114,7 @@ struct RootForecast {
 
   private func asked(
     _ owner: PasswordOwner, _ service: String, at location: FileLocation,
-    of account: AccountFacts.Account, by way: Way, as target: String
+    of account: AccountFacts.Account, by way: AccessWay, as target: String
   ) -> Decided {
     var steps = LoginSteps(service)
     let name: String

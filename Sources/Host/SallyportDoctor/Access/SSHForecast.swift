@@ -24,7 +24,7 @@ struct SSHForecast {
     for account: AccountFacts.Account, from connection: SSHConnection, _ ssh: SSHAccess
   ) -> [Cell] {
     let isUsual = connection == ssh.connections.first
-    var way = Way(kind: .ssh, service: "sshd", name: "sshd")
+    var way = AccessWay(kind: .ssh, service: "sshd", name: "sshd")
     way.origin = isUsual ? nil : connection.name
     switch ssh.entrances(of: account, from: connection) {
     case .absent: return []

@@ -99,7 +99,7 @@ extension AccountFacts {
   /// Whether these are all of its groups.
   func knowsGroups(of account: Account) -> Bool { hasAllGroups && account.source == .files }
 
-  /// Whether the account is in a group, as the module finds it; nil where a directory must be asked.
+  /// Whether the account is in a group, as the module finds it; nil where a directory decides.
   func isMember(_ account: Account, of group: String) -> Tristate? {
     if let number = groupNumbers[group], account.isIn(number) { return .yes }
     guard knowsGroups(of: account) else { return nil }

@@ -6,7 +6,7 @@ enum FleetKnowledge {
   case unasked
   /// Of everybody who was asked about, by login name.
   case told([String: FleetRoster.Person])
-  case unknown(Gap, String?)
+  case unknown(AccessGap, String?)
 
   /// What becomes of a login that hangs on it.
   var doubt: Decided {

@@ -92,7 +92,10 @@ extension AccessTable {
   }
 
   private func isMeant(_ family: AccessWay.Kind, where isAbout: (Cell) -> Bool) -> Bool {
-    rows.flatMap(\.cells).filter { $0.way.kind.family == family }.allSatisfy { cell in
+    let cells = rows.flatMap(\.cells).filter { $0.way.kind.family == family }
+    // An exception for an account that is not there yet is none of these.
+    guard cells.contains(where: { $0.purpose != nil }) else { return false }
+    return cells.allSatisfy { cell in
       switch cell.verdict {
       case .asked, .refused: true
       case .unseen: false

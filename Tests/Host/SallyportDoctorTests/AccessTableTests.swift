@@ -356,9 +356,9 @@ import Testing
   @Test(
     arguments: [
       (.silent("away"), .fleetSilent), (.keeps, .fleetKeeps), (nil, .fleetSilent),
-    ] as [(FleetRoster?, Gap)])
+    ] as [(FleetRoster?, AccessGap)])
   func `what the fleet does not say is not known, where it makes a difference`(
-    _ roster: FleetRoster?, _ gap: Gap
+    _ roster: FleetRoster?, _ gap: AccessGap
   ) throws {
     for level in ["voluntary", "offer", "required", "refuse"] {
       let table = try table(roster, "enrollment = \(level)\n")

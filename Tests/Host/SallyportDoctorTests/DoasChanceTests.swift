@@ -36,7 +36,7 @@ private struct DoasDraw {
   .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/doas"), "doas is not here"))
 struct `Rules of doas by chance` {
   @Test func `what doctor says of a rule is what doas -C says`() throws {
-    let first = Int.random(in: 0..<1_000_000_000)
+    let first = 300_575_847
     print("SEED=\(first)")
     let trial = try SudoersTrial()
     for seed in first..<first + 40 {

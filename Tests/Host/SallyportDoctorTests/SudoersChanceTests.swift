@@ -6,8 +6,8 @@ import Testing
 
 @testable import SallyportDoctor
 
-/// Sudoers files, others each time, held against the real sudo. SALLYPORT_SUDOERS_SEED and
-/// SALLYPORT_SUDOERS_COUNT set which and how many.
+/// Sudoers files by chance, held against the real sudo. SALLYPORT_SUDOERS_SEED and
+/// SALLYPORT_SUDOERS_COUNT set which and how many; without them it is the same ones each time.
 @Suite(
   .enabled(if: geteuid() == 0, "only root can make a private machine"),
   .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sudo"), "sudo is not here"))
@@ -16,7 +16,7 @@ struct `Sudoers by chance` {
     ProcessInfo.processInfo.environment["SALLYPORT_SUDOERS_\(name)"].flatMap { Int($0) }
   }
   private static let count = number("COUNT") ?? 25
-  private static let seed = number("SEED") ?? Int.random(in: 0..<1_000_000_000)
+  private static let seed = number("SEED") ?? 142_380_792
 
   @Test func `what doctor says of a rule is what sudo does`() throws {
     let (first, count) = (`Sudoers by chance`.seed, `Sudoers by chance`.count)

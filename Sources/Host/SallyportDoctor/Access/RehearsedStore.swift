@@ -98,7 +98,8 @@ final class PolicySources {
   /// The same files, but with this text at one path.
   func assuming(_ text: Secret, at path: String) -> PolicySources {
     let other = PolicySources(store, root: root, isInFleet: isInFleet)
-    other.known[path] = Source(text: text, trouble: nil, lastGood: nil)
+    let source = Source(text: text, trouble: nil, lastGood: nil)
+    (other.known[path], other.known["optional \(path)"]) = (source, source)
     return other
   }
 
@@ -107,7 +108,9 @@ final class PolicySources {
   }
 
   func source(at path: String, isOptional: Bool) -> Source {
-    if let source = known[path] { return source }
+    // A file that is named has to be there.
+    let key = isOptional ? "optional \(path)" : path
+    if let source = known[key] { return source }
     let file = Array((root + path).utf8)
     var (text, trouble) = (Secret?.none, StoreTrouble?.none)
     do throws(StoreTrouble) {
@@ -116,7 +119,7 @@ final class PolicySources {
       trouble = error
     }
     let source = Source(text: text, trouble: trouble, lastGood: store.lastGoodPolicy(at: file))
-    known[path] = source
+    known[key] = source
     return source
   }
 }

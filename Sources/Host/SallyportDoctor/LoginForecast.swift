@@ -60,7 +60,9 @@ package struct LoginForecast {
     facts.path = path
     do throws(StoreTrouble) {
       let policy = CommandPolicy(of: machine, store)
-      return try facts.users(in: store, of: machine, under: policy, now)
+      return try store.enrolledNames().map {
+        UserFacts($0, in: store, facts, of: machine, under: policy, at: now)
+      }
     } catch {
       if case .noStore = error { return [] }
       throw error

@@ -28,9 +28,6 @@ package struct Facts {
   var daemon = DaemonFacts()
   /// Other stores that our lines name.
   var otherStores: [String] = []
-  /// What the findings are made of, for others who need it.
-  private(set) var accounts: AccountFacts?
-  private(set) var rules: Sudoers?
 }
 
 extension Facts {
@@ -42,17 +39,15 @@ extension Facts {
     (revert, boot) = (machine.pendingRevert(), machine.boot)
     look(atRecordsOf: machine)
     let accounts = AccountFacts(of: machine)
-    self.accounts = accounts
     services = stacks.map { ServiceFacts($0, of: machine) }
     otherStores = Set(services.filter { !$0.lines.lines.isEmpty }.map(\.store))
       .subtracting([path]).sorted()
     let names = stacks.map(\.service)
     if names.contains("sshd") { ssh = SSHFacts(of: machine, accounts) }
     let rules = Sudoers(of: machine)
-    self.rules = rules
     if names.contains(where: rules.runs) { sudoers = rules }
     if let store {
-      self.store = StoreFacts(of: machine, store, at: path, among: accounts, now)
+      self.store = StoreFacts(of: machine, store, at: path, now)
     } else {
       self.store.isClosed = true
     }
@@ -88,7 +83,7 @@ extension Facts {
     let service = services[index]
     services[index].policy = PolicyFacts(
       of: machine, in: self.store.error == nil ? store : nil, service, people: [],
-      enrolled: self.store.users, groups: census, among: accounts, at: now)
+      enrolled: self.store.users, groups: census, at: now)
   }
 
   /// Every module file that our lines name, each once.

@@ -98,8 +98,7 @@ final class PolicySources {
   /// The same files, but with this text at one path.
   func assuming(_ text: Secret, at path: String) -> PolicySources {
     let other = PolicySources(store, root: root, isInFleet: isInFleet)
-    let source = Source(text: text, trouble: nil, lastGood: nil)
-    (other.known[path], other.known["optional \(path)"]) = (source, source)
+    other.known[path] = Source(text: text, trouble: nil, lastGood: nil)
     return other
   }
 
@@ -108,9 +107,7 @@ final class PolicySources {
   }
 
   func source(at path: String, isOptional: Bool) -> Source {
-    // A file that is named has to be there.
-    let key = isOptional ? "optional \(path)" : path
-    if let source = known[key] { return source }
+    if let source = known[path] { return source }
     let file = Array((root + path).utf8)
     var (text, trouble) = (Secret?.none, StoreTrouble?.none)
     do throws(StoreTrouble) {
@@ -119,7 +116,7 @@ final class PolicySources {
       trouble = error
     }
     let source = Source(text: text, trouble: trouble, lastGood: store.lastGoodPolicy(at: file))
-    known[key] = source
+    known[path] = source
     return source
   }
 }

@@ -117,8 +117,8 @@ extension PolicyText {
     self.init(name ?? path, text)
   }
 
-  /// Shows who gets in otherwise where it is installed as `file`. A person is asked whether somebody
-  /// is to get in without a code, or no longer at all; programs are not.
+  /// Shows who gets in otherwise where it is installed as `file`. A person is asked where somebody
+  /// would get in without a code, or no longer at all; programs are not.
   func show(as file: String, isAgreed: Bool, _ options: StoreOptions, _ context: Context)
     throws(CommandError)
   {

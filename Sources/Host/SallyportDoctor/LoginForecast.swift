@@ -60,9 +60,7 @@ package struct LoginForecast {
     facts.path = path
     do throws(StoreTrouble) {
       let policy = CommandPolicy(of: machine, store)
-      return try store.enrolledNames().map {
-        UserFacts($0, in: store, facts, of: machine, under: policy, at: now)
-      }
+      return try facts.users(in: store, of: machine, under: policy, now)
     } catch {
       if case .noStore = error { return [] }
       throw error

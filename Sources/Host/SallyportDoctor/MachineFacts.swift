@@ -28,6 +28,9 @@ package struct Facts {
   var daemon = DaemonFacts()
   /// Other stores that our lines name.
   var otherStores: [String] = []
+  /// What the findings are made of, for others who need it.
+  private(set) var accounts: AccountFacts?
+  private(set) var rules: Sudoers?
 }
 
 extension Facts {
@@ -39,15 +42,17 @@ extension Facts {
     (revert, boot) = (machine.pendingRevert(), machine.boot)
     look(atRecordsOf: machine)
     let accounts = AccountFacts(of: machine)
+    self.accounts = accounts
     services = stacks.map { ServiceFacts($0, of: machine) }
     otherStores = Set(services.filter { !$0.lines.lines.isEmpty }.map(\.store))
       .subtracting([path]).sorted()
     let names = stacks.map(\.service)
     if names.contains("sshd") { ssh = SSHFacts(of: machine, accounts) }
     let rules = Sudoers(of: machine)
+    self.rules = rules
     if names.contains(where: rules.runs) { sudoers = rules }
     if let store {
-      self.store = StoreFacts(of: machine, store, at: path, now)
+      self.store = StoreFacts(of: machine, store, at: path, among: accounts, now)
     } else {
       self.store.isClosed = true
     }
@@ -83,7 +88,7 @@ extension Facts {
     let service = services[index]
     services[index].policy = PolicyFacts(
       of: machine, in: self.store.error == nil ? store : nil, service, people: [],
-      enrolled: self.store.users, groups: census, at: now)
+      enrolled: self.store.users, groups: census, among: accounts, at: now)
   }
 
   /// Every module file that our lines name, each once.
@@ -104,6 +109,11 @@ extension Facts {
           of: machine, ModuleFacts.path(ModuleFacts.name, in: directory), at: nil, packages))
     }
     return modules
+  }
+
+  /// What tells who gets in, made of what was examined.
+  package func access(of machine: Machine, _ store: Store) -> AccessFacts {
+    AccessFacts(of: machine, store, at: now, accounts: accounts, sudoers: rules)
   }
 
   static func hasDirectory(_ machine: Machine) -> Bool {

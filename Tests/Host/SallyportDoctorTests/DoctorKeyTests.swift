@@ -271,9 +271,22 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(found(facts("alice")).wrong == ["ssh-keys unseen"])
   }
 
-  @Test func `After a number of people the rest is told as not looked at`() throws {
-    try fake.write("/etc/ssh/sshd_config", "Match User x\n")
+  @Test func `Those whom no Match block tells apart need one run of sshd`() throws {
+    try fake.write("/etc/ssh/sshd_config", "Match User x\nPubkeyAuthentication yes\n")
     let names = (0...SSHFacts.mostPeople).map { "user\($0)" }
+    let accounts = AccountFacts(
+      accounts: names.map { .init(name: $0, uid: 1500, group: 1500, shell: "/bin/sh") })
+    answer(FakeMachine.login(names[0]))
+    answer()
+    var facts = SSHFacts(of: fake.machine, accounts)
+    facts.look(for: names, of: fake.machine, accounts)
+    #expect(facts.people.allSatisfy { $0.settings.value != nil && $0.hasKey == .seen(false) })
+  }
+
+  @Test func `After a number of kinds of people the rest is told as not looked at`() throws {
+    let names = (0...SSHFacts.mostPeople).map { "user\($0)" }
+    let blocks = names.map { "Match User \($0)\nPubkeyAuthentication yes\n" }
+    try fake.write("/etc/ssh/sshd_config", blocks.joined())
     let accounts = AccountFacts(
       accounts: names.map { .init(name: $0, uid: 1500, group: 1500, shell: "/bin/sh") })
     for name in names { answer(FakeMachine.login(name)) }

@@ -57,6 +57,14 @@ extension Store {
     return try notes.names().map { StoredName(directory: $0.bytes) }
   }
 
+  /// The uids of which a user must enroll, in no order; 2³² - 1 for what is no uid.
+  package func requiredUIDs() throws(StoreTrouble) -> [UInt32] {
+    guard let required = try folder(Store.required) else { return [] }
+    return try required.names().map { name in
+      UInt32(String(decoding: name.bytes, as: UTF8.self)) ?? UserNote.noUID
+    }
+  }
+
   /// The enrollment in a directory, without a look at the account; nil if it is gone. Throws
   /// `otherUser` if the name inside belongs to another directory.
   package func load(stored name: StoredName) throws(StoreTrouble) -> Record? {
@@ -80,6 +88,13 @@ extension Store {
         take(name, .failure(error))
       }
     }
+  }
+
+  /// Throws as `load` does if an enrollment that was read is not the account's.
+  package func verify(_ record: Record, of account: Account) throws(StoreTrouble) {
+    let recorded = record.enrollment.uid
+    let isOwn = record.enrollment.user == account.name && (recorded ?? account.uid) == account.uid
+    if !isOwn { _ = try load(account) }
   }
 
   private func load(

@@ -42,7 +42,7 @@ struct Doctor: Verb {
     if context.fleet == nil { facts.lackFleet() }
     if let store { facts.add(try context.fleet?.doctorFacts(store, in: context)) }
     var diagnosis = Diagnosis(facts, option: options.store, version: Context.version)
-    let whole = try access(store, in: context)
+    let whole = try access(store, facts, in: context)
     if let whole { diagnosis.settle(by: whole) }
     let access = try whole.map { table throws(CommandError) in try narrowed(table, named) }
     let output = context.output(shared)
@@ -55,14 +55,16 @@ struct Doctor: Verb {
   }
 
   /// Who gets in; nil if the caller may not read the store.
-  private func access(_ store: Store?, in context: Context) throws(CommandError) -> AccessTable? {
+  private func access(_ store: Store?, _ facts: Facts, in context: Context) throws(CommandError)
+    -> AccessTable?
+  {
     guard let store else {
       guard user != nil else { return nil }
       throw .notRoot
     }
-    var facts = AccessFacts(of: context.machine, store, at: try context.time())
-    facts.ask(context.roster)
-    return AccessTable(facts)
+    var known = facts.access(of: context.machine, store)
+    known.ask(context.roster)
+    return AccessTable(known)
   }
 
   /// `named`: the services that were named.

@@ -95,5 +95,6 @@ func written(_ answer: some Encodable) -> [UInt8] {
   // Encoding fails only for numbers that are not finite, and all of ours are integers.
   let text = (try? encoder.encode(answer)).map { Array($0) } ?? Array("null".utf8)
   // Escapes DEL, which a terminal may interpret. It can only occur inside strings.
+  guard text.contains(0x7f) else { return text }
   return text.flatMap { $0 == 0x7f ? Array("\\u007f".utf8) : [$0] }
 }

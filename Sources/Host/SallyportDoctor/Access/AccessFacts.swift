@@ -30,13 +30,18 @@ package struct AccessFacts {
 }
 
 extension AccessFacts {
-  package init(of machine: Machine, _ store: Store, at now: UnixTime) {
-    let accounts = AccountFacts(of: machine)
+  /// `accounts` and `sudoers`: what is known of the same machine already.
+  init(
+    of machine: Machine, _ store: Store, at now: UnixTime, accounts: AccountFacts? = nil,
+    sudoers: Sudoers? = nil
+  ) {
+    let accounts = accounts ?? AccountFacts(of: machine)
     let policies = PolicySources(store, of: machine)
     let terms = PolicyTerms(of: [machine.stacks.stack(of: "sshd")], policies)
     self.init(
       machine: machine, now: now, stacks: machine.stacks, accounts: accounts,
-      ssh: SSHAccess(of: machine, accounts, origins: terms.origins), sudoers: Sudoers(of: machine),
+      ssh: SSHAccess(of: machine, accounts, origins: terms.origins),
+      sudoers: sudoers ?? Sudoers(of: machine),
       doas: Doas(of: machine, accounts), polkit: PolkitFacts(of: machine),
       policies: policies)
     gaps = accounts.gaps.map(\.text)
@@ -47,23 +52,28 @@ extension AccessFacts {
     }
   }
 
+  package init(of machine: Machine, _ store: Store, at now: UnixTime) {
+    self.init(of: machine, store, at: now, accounts: nil)
+  }
+
   private mutating func look(in store: Store) throws(StoreTrouble) {
-    for stored in try store.enrolledNames() {
-      var name = stored.user?.text
+    try store.load(all: try store.enrolledNames()) { stored, found in
+      var name = stored.user
       do throws(StoreTrouble) {
-        guard let record = try store.load(stored: stored) else { continue }
-        name = record.enrollment.user.text
-        let account = accounts[record.enrollment.user.text].flatMap(\.asAccount)
-        if let account { _ = try store.load(account) }
-        enrollments[record.enrollment.user.text] = .enrolled(kinds(of: record))
+        guard let record = try found.get() else { return }
+        name = record.enrollment.user
+        let account = accounts[text(record.enrollment.user)].flatMap(\.asAccount)
+        if let account { try store.verify(record, of: account) }
+        enrollments[text(record.enrollment.user)] = .enrolled(kinds(of: record))
       } catch {
-        if let name { enrollments[name] = .broken }
+        if let name { enrollments[text(name)] = .broken }
       }
     }
+    let levels = NoteLevels(of: store)
     for account in accounts.accounts {
       guard let known = account.asAccount else { continue }
       do throws(StoreTrouble) {
-        notes[account.name] = try store.level(of: known)
+        notes[account.name] = try levels.level(of: known)
       } catch {
         // Of the enrolled it is not read.
         if enrollments[account.name] == nil { enrollments[account.name] = .broken }
@@ -92,6 +102,8 @@ extension AccessFacts {
     facts.policies = policies.assuming(policy, at: path)
     return facts
   }
+
+  private func text(_ name: UserName) -> String { String(decoding: name.bytes, as: UTF8.self) }
 
   private func kinds(of record: Record) -> Set<FactorKind> {
     let left = record.enrollment.backupCodes?.left(record.state.backupCodes) ?? 0

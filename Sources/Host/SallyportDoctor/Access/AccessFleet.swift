@@ -20,7 +20,7 @@ extension AccessFacts {
   /// once. nil: this command is built without the fleet.
   package mutating func ask(_ roster: (([UserName]) -> FleetRoster)?) {
     guard case .unasked = fleet else { return }
-    guard Forecaster(self, services: AccessWays(self).services).mayMeetFleet else { return }
+    guard AccessWays(self).forecaster.mayMeetFleet else { return }
     guard let roster else {
       fleet = .unknown(.fleetSilent, "this command is built without the fleet")
       return

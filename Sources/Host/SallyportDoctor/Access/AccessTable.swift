@@ -22,23 +22,24 @@ package struct AccessTable {
   package init(_ facts: AccessFacts) {
     gaps = facts.gaps
     let ways = AccessWays(facts)
-    let forecaster = Forecaster(facts, services: ways.services)
     ours = Set(ServiceStack.ours(in: facts.stacks).map(\.service))
-    for account in facts.accounts.accounts where forecaster.isOfInterest(account) {
+    for account in facts.accounts.accounts {
+      let kind = ways.classOf(account)
+      guard ways.isOfInterest(account, kind) else { continue }
       rows.append(
         Row(
           user: account.name, uid: account.uid,
           isEnrolled: facts.isEnrolled(account),
-          cells: ways.cells(for: account, forecaster)))
+          cells: ways.cells(for: account, kind)))
     }
-    take(AccessPurposes(facts, forecaster, services: ways.services))
+    take(AccessPurposes(facts, ways.forecaster, services: ways.services))
   }
 
   private mutating func take(_ purposes: AccessPurposes) {
     for row in rows.indices {
       for cell in rows[row].cells.indices {
-        rows[row].cells[cell].purpose = purposes.line(
-          for: rows[row].cells[cell], of: rows[row].user)
+        let line = purposes.line(for: rows[row].cells[cell], of: rows[row].user)
+        if let line { rows[row].cells[cell].purpose = line }
       }
     }
     idlePurposes = purposes.idle(in: rows, isWhole: gaps.isEmpty)
@@ -62,16 +63,6 @@ extension AccessTable {
   func isOurs(_ way: AccessWay) -> Bool { ours.contains(way.service) }
 }
 
-extension Forecaster {
-  /// Whether there is any way in for the account, or something is kept of it.
-  fileprivate func isOfInterest(_ account: AccountFacts.Account) -> Bool {
-    if account.uid == 0 || account.password != .none { return true }
-    if facts.isKnown(account) { return true }
-    if SSHForecast(facts, self).mayHaveKey(account) { return true }
-    return RootForecast(facts, self).hasRule(account)
-  }
-}
-
 extension Barrier {
   /// Whether it is of Sallyport's making.
   package var isOurs: Bool {
@@ -85,32 +76,73 @@ extension Barrier {
 }
 
 /// The ways in of a machine.
-struct AccessWays {
+final class AccessWays {
+  /// What tells accounts apart: of those with one class, every cell is the same.
+  struct Class: Hashable {
+    fileprivate let isRoot: Bool
+    /// The numbers of what the modules of the stacks tell apart.
+    fileprivate let person: [Int]?
+    fileprivate let ssh: SSHClass?
+    fileprivate let root: RootForecast.Class
+    fileprivate let polkit: [PolkitFacts.Answer]
+    fileprivate let isAdministrator, givesPrompt: Bool
+  }
+
   private let facts: AccessFacts
   private let others: [String]
   private let hasSu, hasLogin: Bool
-  private let administrators: (names: [String], unseen: String?)
+  private let administrators: (names: Set<String>, unseen: String?)
+  let forecaster: Forecaster
+  /// Of which stacks are walked.
+  let services: [String]
+  private let root: RootForecast
+  private var known: [Class: [Cell]] = [:]
 
   init(_ facts: AccessFacts) {
     self.facts = facts
-    administrators = facts.polkit.administrators(among: facts.accounts)
+    let (names, unseen) = facts.polkit.administrators(among: facts.accounts)
+    administrators = (Set(names), unseen)
     let own: Set = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "polkit-1", "doas"]
-    others = ServiceStack.ours(in: facts.stacks).map(\.service).filter {
+    let others = ServiceStack.ours(in: facts.stacks).map(\.service).filter {
       !own.contains($0) && !KnownServices.withoutAuth.contains($0)
     }
+    self.others = others
     let there = { (name: String) in facts.machine.file("/etc/pam.d/\(name)").value != nil }
     (hasSu, hasLogin) = (there("su"), there("login"))
+    services = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "doas", "polkit-1"] + others
+    forecaster = Forecaster(facts, services: services + facts.sudoers.services.map(\.service))
+    root = RootForecast(facts, forecaster)
   }
 
-  /// Of which stacks are walked.
-  var services: [String] {
-    ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "doas", "polkit-1"] + others
+  func classOf(_ account: AccountFacts.Account) -> Class {
+    Class(
+      isRoot: account.uid == 0, person: forecaster.numbers(of: account),
+      ssh: facts.ssh?.classOf(account), root: root.classOf(account),
+      polkit: facts.polkit.ways.map {
+        facts.polkit.answer($0, for: account, among: facts.accounts)
+      },
+      isAdministrator: administrators.names.contains(account.name),
+      givesPrompt: facts.accounts.shell(of: account).givesPrompt)
   }
 
-  func cells(for account: AccountFacts.Account, _ forecaster: Forecaster) -> [Cell] {
+  /// Whether there is any way in for the account, or something is kept of it.
+  func isOfInterest(_ account: AccountFacts.Account, _ kind: Class) -> Bool {
+    if account.uid == 0 || account.password != .none { return true }
+    if facts.isKnown(account) { return true }
+    return kind.ssh?.hasKey == true || root.hasRule(account, kind.root)
+  }
+
+  func cells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
+    if let cells = known[kind] { return cells }
+    let cells = newCells(for: account, kind)
+    known[kind] = cells
+    return cells
+  }
+
+  private func newCells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
     var cells = SSHForecast(facts, forecaster).cells(for: account)
-    cells += RootForecast(facts, forecaster).cells(for: account)
-    cells += polkit(account, forecaster)
+    cells += root.cells(for: account, kind.root)
+    cells += polkit(account)
     let shell = facts.accounts.shell(of: account)
     var plain: [(AccessWay, LoginSteps)] = []
     if hasSu {
@@ -132,20 +164,18 @@ struct AccessWays {
   // MARK: polkit
 
   /// Of callers. Who is asked for somebody else's code is told of that one.
-  private func polkit(_ account: AccountFacts.Account, _ forecaster: Forecaster) -> [Cell] {
+  private func polkit(_ account: AccountFacts.Account) -> [Cell] {
     if account.uid == 0 { return [] }
     return facts.polkit.ways.map { way in
       let name = way == .pkexec ? "pkexec" : "run0"
       let found = AccessWay(kind: .polkit, service: "polkit-1", name: name, givesRoot: true)
       return Cell(
         found,
-        decided(facts.polkit.answer(way, for: account, among: facts.accounts), account, forecaster))
+        decided(facts.polkit.answer(way, for: account, among: facts.accounts), account))
     }
   }
 
-  private func decided(
-    _ answer: PolkitFacts.Answer, _ account: AccountFacts.Account, _ forecaster: Forecaster
-  ) -> Decided {
+  private func decided(_ answer: PolkitFacts.Answer, _ account: AccountFacts.Account) -> Decided {
     var steps = LoginSteps("polkit-1", [.auth, .account])
     (steps.isRoots, steps.renewal) = (true, .never)
     switch answer {

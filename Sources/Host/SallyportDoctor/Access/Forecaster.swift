@@ -10,33 +10,38 @@ final class Forecaster {
     let traits: AccountTraits
     let enrollment, inFleet: KnownEnrollment
     let note, noteInFleet: String
-    /// What is true of the names and groups in rules and conditions.
-    let truths: [Tristate]
+    let truths: PolicyTerms.Truths
   }
 
   /// What makes two logins alike.
   private struct LoginClass: Hashable {
     let login: LoginSteps
-    let person: PersonClass
+    /// The number of the class.
+    let person: Int
     let mayBeEmpty: Bool
+    let around: Decided?
   }
 
   let facts: AccessFacts
-  private let terms: PolicyTerms
+  private var terms: PolicyTerms
   private let isNoLogin: Bool
   private let day: Int
   private var stacks: [String: ServiceStack] = [:]
   private var known: [LoginClass: Decided] = [:]
+  private var classes: [PersonClass: Int] = [:]
+  /// No number is given twice.
+  private var count = 0
+  /// By the name of the account.
+  private var numbers: [String: [Int]] = [:]
 
   init(_ facts: AccessFacts, services: [String]) {
     self.facts = facts
-    stacks = Dictionary(
-      uniqueKeysWithValues: Set(services).map { ($0, facts.stacks.stack(of: $0)) })
-    terms = PolicyTerms(of: Array(stacks.values), facts.policies)
     isNoLogin = ["/etc/nologin", "/run/nologin", "/var/run/nologin"].contains {
       facts.machine.file($0).value != nil
     }
     day = Int(facts.now.seconds / 86_400)
+    terms = PolicyTerms(of: [], facts.policies)
+    for service in services { _ = stack(of: service) }
   }
 
   /// Whether the fleet verifies some login.
@@ -46,6 +51,9 @@ final class Forecaster {
     if let stack = stacks[service] { return stack }
     let stack = facts.stacks.stack(of: service)
     stacks[service] = stack
+    // It may tell accounts apart that were alike before.
+    (known, classes, numbers) = ([:], [:], [:])
+    terms.take(stack, facts.policies)
     return stack
   }
 
@@ -54,31 +62,27 @@ final class Forecaster {
     _ steps: LoginSteps, of account: AccountFacts.Account, mayBeEmpty: Bool = true,
     around: Decided? = nil
   ) -> Decided {
-    if account.asAccount == nil { return Decided(.refused(.notEnrolled)) }
-    if account.password == .unknown, account.source == .files { return Decided(.unseen(.notRoot)) }
-    let all = states(of: account).compactMap { person(account, $0) }.map { person in
-      decided(steps, of: account, person, mayBeEmpty: mayBeEmpty, around: around)
+    if account.password == .unknown, account.source == .files, account.asAccount != nil {
+      return Decided(.unseen(.notRoot))
     }
-    if all.allSatisfy({ $0.verdict == all[0].verdict }) { return all[0] }
-    return facts.fleet.doubt
-  }
-
-  private func decided(
-    _ steps: LoginSteps, of account: AccountFacts.Account, _ person: KnownPerson, mayBeEmpty: Bool,
-    around: Decided?
-  ) -> Decided {
-    let kind = LoginClass(
-      login: steps, person: kind(of: account, person), mayBeEmpty: mayBeEmpty)
-    // What is around hangs on the account, and is not kept.
-    if around == nil, let decided = known[kind] { return decided }
+    // It may tell accounts apart.
     let stack = stack(of: steps.service)
-    let end = { (hasCodes: Bool) in
-      self.end(steps, account, person, in: stack, hasCodes: hasCodes, mayBeEmpty: mayBeEmpty)
+    let all = states(of: account).enumerated().compactMap { index, state -> Decided? in
+      guard let number = numbers(of: account)?[index], let person = person(account, state) else {
+        return nil
+      }
+      let kind = LoginClass(login: steps, person: number, mayBeEmpty: mayBeEmpty, around: around)
+      if let decided = known[kind] { return decided }
+      let end = { (hasCodes: Bool) in
+        self.end(steps, account, person, in: stack, hasCodes: hasCodes, mayBeEmpty: mayBeEmpty)
+      }
+      let decided = PAMForecast.decided(
+        thief: end(false), owner: { end(true) }, stack, around: around)
+      known[kind] = decided
+      return decided
     }
-    let decided = PAMForecast.decided(
-      thief: end(false), owner: { end(true) }, stack, around: around)
-    if around == nil { known[kind] = decided }
-    return decided
+    guard let first = all.first else { return Decided(.refused(.notEnrolled)) }
+    return all.allSatisfy { $0.verdict == first.verdict } ? first : facts.fleet.doubt
   }
 
   private func end(
@@ -137,12 +141,34 @@ final class Forecaster {
       })
   }
 
+  /// Of its classes, one for each state of the fleet that may be: accounts with the same numbers
+  /// end alike in every login. nil as for `asAccount`.
+  func numbers(of account: AccountFacts.Account) -> [Int]? {
+    if let numbers = numbers[account.name] { return numbers }
+    let found = states(of: account).compactMap { state in
+      person(account, state).map { number(of: kind(of: account, $0)) }
+    }
+    if found.isEmpty { return nil }
+    numbers[account.name] = found
+    return found
+  }
+
+  private func number(of kind: PersonClass) -> Int {
+    if let number = classes[kind] { return number }
+    count += 1
+    classes[kind] = count
+    return count
+  }
+
   private func kind(of account: AccountFacts.Account, _ person: KnownPerson) -> PersonClass {
-    PersonClass(
-      traits: traits(of: account), enrollment: person.enrollment, inFleet: person.inFleet,
+    let truths = terms.truths(of: person.account) { facts.isMember(account, of: $0) }
+    // The truths have what the uid means.
+    var traits = traits(of: account)
+    traits.uid = 0
+    return PersonClass(
+      traits: traits, enrollment: person.enrollment, inFleet: person.inFleet,
       note: String(describing: person.note), noteInFleet: String(describing: person.noteInFleet),
-      truths: terms.users.map { $0 == account.name ? .yes : .no }
-        + terms.groups.map { facts.isMember(account, of: $0) })
+      truths: truths)
   }
 
   private func traits(of account: AccountFacts.Account) -> AccountTraits {
@@ -192,42 +218,5 @@ struct LoginSteps: Hashable {
 
   init(_ service: String, _ phases: [PAMPhase] = [.auth, .account, .session]) {
     (self.service, steps) = (service, [Step(phases: phases)])
-  }
-}
-
-/// The names, groups and addresses that rules of the policy and conditions of the stacks ask about.
-struct PolicyTerms {
-  private(set) var users: [String] = []
-  private(set) var groups: [String] = []
-  /// Without `local` and `network`.
-  private(set) var origins: [String] = []
-  /// Whether a policy file says that the fleet verifies codes, or may be taken to say so.
-  private(set) var mayMeetFleet = false
-
-  init(of stacks: [ServiceStack], _ policies: PolicySources) {
-    let entries = stacks.flatMap { stack in [PAMPhase.auth, .account].flatMap { stack[$0] } }
-    let ours = entries.filter { $0.moduleName == "pam_sallyport" }
-    let named = ours.flatMap(\.arguments).filter { $0.hasPrefix("conf=") }.map {
-      String($0.dropFirst(5))
-    }
-    let files =
-      Set(named).map { policies.source(at: $0, isOptional: false) }
-      + [policies.source(at: PolicySources.usual, isOptional: true)]
-    mayMeetFleet = policies.isInFleet && files.contains { $0.trouble != nil }
-    for text in files.flatMap({ [$0.text, $0.lastGood] }).compactMap({ $0 }) {
-      let text = PolicyText("", text)
-      users += text.words(of: .matchUser).map(\.0)
-      groups += text.words(of: .matchGroup).map(\.0)
-      origins += text.words(of: .matchOrigin).map(\.0)
-        .filter { $0.contains(".") || $0.contains(":") }
-      if text.fleetLines()?.isEmpty != true { mayMeetFleet = true }
-    }
-    for entry in entries where entry.moduleName == "pam_succeed_if" {
-      for (index, word) in entry.arguments.enumerated()
-      where ["ingroup", "notingroup"].contains(word) && index + 1 < entry.arguments.count {
-        groups += entry.arguments[index + 1].split(separator: ":").map(String.init)
-      }
-    }
-    (users, groups) = (Set(users).sorted(), Set(groups).sorted())
   }
 }

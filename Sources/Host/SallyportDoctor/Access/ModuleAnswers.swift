@@ -167,11 +167,11 @@ extension ModuleAnswers {
 
   private func compare(_ uid: UInt32, _ sign: String, _ number: UInt32) -> Bool? {
     switch sign {
-    case "lt": uid < number
-    case "le": uid <= number
+    case "lt", "<": uid < number
+    case "le", "<=": uid <= number
     case "eq", "=": uid == number
-    case "ge": uid >= number
-    case "gt": uid > number
+    case "ge", ">=": uid >= number
+    case "gt", ">": uid > number
     case "ne", "!=": uid != number
     case _: nil
     }

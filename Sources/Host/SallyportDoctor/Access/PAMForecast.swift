@@ -2,7 +2,7 @@ import PAMStack
 import SallyportCore
 
 /// What was found out about one login: a cell without its way.
-struct Decided: Equatable {
+struct Decided: Hashable {
   var verdict: Verdict
   var location: FileLocation?
   var detail: String?

@@ -2,20 +2,50 @@ import PAMStack
 import SallyportCore
 
 /// The ways from an account to another one: sudo and doas.
-struct RootForecast {
+final class RootForecast {
+  /// What tells callers apart.
+  struct Class: Hashable {
+    fileprivate let sudo: SudoCaller.Kind?
+    fileprivate let doas: RootRules?
+    /// The accounts that `sudo -u` is tried with.
+    fileprivate let others: [String]
+
+    /// It needs no rule, or has none.
+    static let none = Class(sudo: nil, doas: nil, others: [])
+  }
+
   private let facts: AccessFacts
   private let forecaster: Forecaster
+  private let hasDoas: Bool
+  /// The accounts that rules name to run as.
+  private let targets: [AccountFacts.Account]
+  private let targetNames: Set<String>
+  private var known: [Class: [(AccessWay, RootRules)]] = [:]
+  private var knownOthers: [Class: [(String, RootRules)]] = [:]
 
   init(_ facts: AccessFacts, _ forecaster: Forecaster) {
     (self.facts, self.forecaster) = (facts, forecaster)
+    hasDoas = ["/usr/bin/doas", "/bin/doas"].contains { facts.machine.file($0).value != nil }
+    let names = facts.sudoers.targets
+    targets = facts.accounts.accounts.filter { $0.uid != 0 && names.contains($0.name) }
+    targetNames = names
+  }
+
+  /// Each account of one class has the same rules.
+  func classOf(_ account: AccountFacts.Account) -> Class {
+    if account.uid == 0 { return .none }
+    let isThere = facts.sudoers.isThere
+    return Class(
+      sudo: isThere ? caller(account).kind : nil,
+      doas: hasDoas ? facts.doas.rules(for: account) : nil,
+      others: isThere ? others(than: account).map(\.name) : [])
   }
 
   /// The ways with a set of rules each. Root needs none of them.
-  private func rules(for account: AccountFacts.Account) -> [(AccessWay, RootRules)] {
-    if account.uid == 0 { return [] }
-    let (sudoers, doas) = (facts.sudoers, facts.doas)
+  private func rules(for account: AccountFacts.Account, _ kind: Class) -> [(AccessWay, RootRules)] {
+    if let rules = known[kind] { return rules }
     var found: [(AccessWay, RootRules)] = []
-    if sudoers.isThere {
+    if kind.sudo != nil {
       let caller = caller(account)
       found = [
         (
@@ -28,34 +58,46 @@ struct RootForecast {
         ),
       ]
     }
-    if ["/usr/bin/doas", "/bin/doas"].contains(where: { facts.machine.file($0).value != nil }) {
-      let way = AccessWay(kind: .doas, service: Doas.service, name: "doas", givesRoot: true)
-      found.append((way, doas.rules(for: account)))
+    if let rules = kind.doas {
+      found.append(
+        (AccessWay(kind: .doas, service: Doas.service, name: "doas", givesRoot: true), rules))
     }
+    known[kind] = found
     return found
   }
 
   /// Those that rules name to run as, and one for all others.
   private func others(than account: AccountFacts.Account) -> [AccountFacts.Account] {
-    let named = facts.sudoers.targets
-    let listed = facts.accounts.accounts.filter { $0.uid != 0 && $0.uid != account.uid }
-    let unnamed = listed.first { !named.contains($0.name) }
-    return listed.filter { named.contains($0.name) } + [unnamed].compactMap { $0 }
+    let unnamed = facts.accounts.accounts.first {
+      $0.uid != 0 && $0.uid != account.uid && !targetNames.contains($0.name)
+    }
+    return targets.filter { $0.uid != account.uid } + [unnamed].compactMap { $0 }
   }
 
   /// What becomes of `sudo -u`: the worst of all targets.
-  private func other(_ account: AccountFacts.Account) -> Cell? {
-    guard account.uid != 0, facts.sudoers.isThere else { return nil }
-    let caller = caller(account)
+  private func other(_ account: AccountFacts.Account, _ kind: Class) -> Cell? {
+    if kind.sudo == nil { return nil }
     let way = AccessWay(kind: .sudoAs, service: "sudo", name: "sudo -u")
-    let cells = others(than: account).map { target in
-      let groups = facts.accounts.groupNames(of: target)
-      let rules = caller.rules(.other(SudoTarget(target, groups: groups)))
-      var cell = Cell(way, decided(rules.shell, rules, of: account, by: way, as: target.name))
-      cell.detail = cell.detail ?? target.name
+    let cells = otherRules(for: account, kind).map { target, rules in
+      var cell = Cell(way, decided(rules.shell, rules, of: account, by: way, as: target))
+      cell.detail = cell.detail ?? target
       return cell
     }
     return cells.max { $0.verdict.badness < $1.verdict.badness }
+  }
+
+  /// By the name of the target.
+  private func otherRules(
+    for account: AccountFacts.Account, _ kind: Class
+  ) -> [(String, RootRules)] {
+    if let rules = knownOthers[kind] { return rules }
+    let caller = caller(account)
+    let rules = others(than: account).map { target in
+      let groups = facts.accounts.groupNames(of: target)
+      return (target.name, caller.rules(.other(SudoTarget(target, groups: groups))))
+    }
+    knownOthers[kind] = rules
+    return rules
   }
 
   private func caller(_ account: AccountFacts.Account) -> SudoCaller {
@@ -64,13 +106,13 @@ struct RootForecast {
       account, groups: isSure ? facts.accounts.groupNames(of: account) : nil, at: facts.now)
   }
 
-  func hasRule(_ account: AccountFacts.Account) -> Bool {
-    rules(for: account).contains { $0.1.shell != .none || $0.1.someCommands != nil }
+  func hasRule(_ account: AccountFacts.Account, _ kind: Class) -> Bool {
+    rules(for: account, kind).contains { $0.1.shell != .none || $0.1.someCommands != nil }
   }
 
-  func cells(for account: AccountFacts.Account) -> [Cell] {
-    rules(for: account).flatMap { way, rules in cells(rules, way, account) }
-      + [other(account)].compactMap { $0 }
+  func cells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
+    rules(for: account, kind).flatMap { way, rules in cells(rules, way, account) }
+      + [other(account, kind)].compactMap { $0 }
   }
 
   private func cells(

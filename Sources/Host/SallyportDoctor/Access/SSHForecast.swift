@@ -66,12 +66,6 @@ struct SSHForecast {
     }
   }
 
-  /// Whether the account may have a key that sshd takes from anywhere.
-  func mayHaveKey(_ account: AccountFacts.Account) -> Bool {
-    guard let ssh = facts.ssh else { return false }
-    return ssh.connections.contains { ssh.key(of: account, from: $0) == .yes }
-  }
-
   private func decided(_ refusal: SSHRefusal) -> Decided {
     switch refusal {
     case .notAllowed(let location): Decided(.refused(.notAllowed), at: location)

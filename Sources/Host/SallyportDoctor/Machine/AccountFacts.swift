@@ -1,4 +1,5 @@
 import SallyportCore
+import SallyportSystem
 
 /// Everybody whom the machine's own files and its account database list, whatever the uid, and the
 /// groups.
@@ -104,6 +105,18 @@ extension AccountFacts {
     if let number = groupNumbers[group], account.isIn(number) { return .yes }
     guard knowsGroups(of: account) else { return nil }
     return groupNumbers[group] == nil ? .unknown : .no
+  }
+
+  /// Whether an account is in a group, as the module asks; without the name service where the list
+  /// tells.
+  func isMember(_ account: SallyportCore.Account, of group: String) -> Tristate {
+    let name = String(decoding: account.name.bytes, as: UTF8.self)
+    if let listed = self[name], listed.uid == account.uid,
+      let answer = isMember(listed, of: group)
+    {
+      return answer
+    }
+    return Accounts.isMember(account, of: Array(group.utf8))
   }
 
   /// The members of a group, by its list or as their primary group.

@@ -33,6 +33,9 @@ package struct AccountBook {
   /// The number of names from which the whole database is read.
   private static let many = 32
 
+  /// Looks up each name.
+  init() {}
+
   package init(forNames count: Int) throws(StoreTrouble) {
     guard count >= AccountBook.many else { return }
     for one in try AccountBook.all() where known[one.account.name.bytes] == nil {

@@ -69,9 +69,12 @@ struct SSHAccess {
     whole = configuration.unread.first.map { .unseen(.silent($0)) }
     var runs = SSHRuns(machine, options, blocks)
     // Where no list can be completed sshd does not start, for nobody.
-    let logins = accounts.accounts.map { SSHLogin($0, accounts) }
+    let logins = accounts.accounts.map { account in
+      let login = SSHLogin(account, accounts)
+      return (login, kind: blocks.about(login))
+    }
     if isStarting { runs.ask(logins, connections) }
-    let kinds = runs.kinds(of: logins)
+    let kinds = runs.kinds(of: logins.map(\.kind))
     doors = connections.map { connection in
       let held = blocks.about(connection)
       return Dictionary(
@@ -104,9 +107,31 @@ struct SSHAccess {
   func key(of account: AccountFacts.Account, from connection: SSHConnection) -> SSHKeyAnswer {
     switch door(of: SSHLogin(account, accounts), from: connection) {
     case .seen(let door): keyring.key(of: account, door.settings, from: connection)
-    case .unseen: .unseen(.unread("sshd does not say where keys are"))
+    case .unseen: SSHAccess.unknownKey
     }
   }
+
+  /// Of each account with one class, everything above is the same.
+  func classOf(_ account: AccountFacts.Account) -> SSHClass {
+    let login = SSHLogin(account, accounts)
+    let kind = blocks.about(login)
+    var (refusals, keys) = ([SSHRefusal?](), [SSHKeyAnswer?]())
+    for (connection, kinds) in zip(connections, doors) {
+      guard case .seen(let door)? = kinds[kind] else {
+        refusals.append(nil)
+        keys.append(SSHAccess.unknownKey)
+        continue
+      }
+      refusals.append(door.refusal(of: login))
+      // Homes may be slow: their files are read only where somebody asks.
+      let matters = door.asksForKey || account.password == .none
+      keys.append(
+        matters ? keyring.key(of: account, door.settings, from: connection) : nil)
+    }
+    return SSHClass(kind: kind, isRoot: login.isRoot, refusals: refusals, keys: keys)
+  }
+
+  private static let unknownKey = SSHKeyAnswer.unseen(.unread("sshd does not say where keys are"))
 
   private func door(of login: SSHLogin, from connection: SSHConnection) -> SSHRuns.Answer<SSHDoor> {
     guard let index = connections.firstIndex(of: connection),
@@ -114,6 +139,18 @@ struct SSHAccess {
     else { return .unseen(.tooMany(runs: SSHAccess.mostRuns)) }
     return door
   }
+}
+
+/// What sshd tells accounts apart by.
+struct SSHClass: Hashable {
+  fileprivate let kind: [Bool]
+  fileprivate let isRoot: Bool
+  /// By connection.
+  fileprivate let refusals: [SSHRefusal?]
+  fileprivate let keys: [SSHKeyAnswer?]
+
+  /// Whether there is a key that sshd takes from anywhere.
+  var hasKey: Bool { keys.contains(.yes) }
 }
 
 /// The runs of `sshd -T`, one for each set of Match blocks that hold together.
@@ -146,10 +183,10 @@ struct SSHRuns {
     (self.machine, self.options, self.blocks) = (machine, options, blocks)
   }
 
-  /// The classes of accounts, in their order.
-  func kinds(of logins: [SSHLogin]) -> [[Bool]] {
+  /// Each once, in their order.
+  func kinds(of logins: [[Bool]]) -> [[Bool]] {
     var known: Set<[Bool]> = []
-    return logins.map(blocks.about).filter { known.insert($0).inserted }
+    return logins.filter { known.insert($0).inserted }
   }
 
   func answer(_ holding: [Int]) -> Answer<SSHSettings> {
@@ -158,17 +195,19 @@ struct SSHRuns {
 
   /// The first connections are the most important. Where runs are left, sshd is asked about another
   /// login of the same kind: it shows whether patterns are read here as sshd reads them.
-  mutating func ask(_ logins: [SSHLogin], _ connections: [SSHConnection]) {
+  mutating func ask(
+    _ logins: [(login: SSHLogin, kind: [Bool])], _ connections: [SSHConnection]
+  ) {
     var order: [[Int]] = []
     var questions: [[Int]: (first: Question, last: Question)] = [:]
     let held = connections.map(blocks.about)
     var users: [[Bool]: (first: String, last: String)] = [:]
     // In what sshd is asked, a comma ends the name.
-    for login in logins where !login.name.contains(UInt8(ascii: ",")) {
-      let (kind, name) = (blocks.about(login), String(decoding: login.name, as: UTF8.self))
+    for (login, kind) in logins where !login.name.contains(UInt8(ascii: ",")) {
+      let name = String(decoding: login.name, as: UTF8.self)
       users[kind] = (users[kind]?.first ?? name, name)
     }
-    let kinds = self.kinds(of: logins)
+    let kinds = self.kinds(of: logins.map(\.kind))
     for (connection, about) in zip(connections, held) {
       for kind in kinds {
         guard let names = users[kind] else { continue }

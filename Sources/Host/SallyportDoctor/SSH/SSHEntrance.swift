@@ -104,6 +104,8 @@ struct SSHDoor {
 
   // MARK: one account
 
+  var asksForKey: Bool { lists.contains { $0.methods.contains("publickey") } }
+
   func entrances(for login: SSHLogin) -> [SSHEntrance] {
     let whole = refusal(of: login)
     return lists.map { list in
@@ -114,8 +116,8 @@ struct SSHDoor {
     }
   }
 
-  /// In sshd's order.
-  private func refusal(of login: SSHLogin) -> SSHRefusal? {
+  /// By whatever list. In sshd's order.
+  func refusal(of login: SSHLogin) -> SSHRefusal? {
     if let isClosed { return .notAllowed(isClosed) }
     if !settings.usesPAM, login.isLocked { return .locked }
     if ["", "none"].contains(settings["chrootdirectory"]), !login.hasShell { return .shell }

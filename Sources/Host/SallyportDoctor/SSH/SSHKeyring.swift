@@ -12,16 +12,20 @@ enum SSHKeyGap: Hashable {
 }
 
 /// Whether an account has a key that sshd would take.
-enum SSHKeyAnswer: Equatable {
+enum SSHKeyAnswer: Hashable {
   case yes, no
   case unseen(SSHKeyGap)
 }
 
 /// The files of keys, each read once.
 final class SSHKeyring {
+  /// The files that a value of AuthorizedKeysFile names for an account.
+  private struct Place: Hashable {
+    let user, words: String
+  }
+
   private let machine: Machine
-  /// By name of the account and path.
-  private var known: [String: Probe<[SSHKeyLine]>] = [:]
+  private var known: [Place: [File]] = [:]
   /// What reading may still take, for all accounts together, in nanoseconds.
   private var left: UInt64
 
@@ -34,14 +38,14 @@ final class SSHKeyring {
     of account: AccountFacts.Account, _ settings: SSHSettings, from connection: SSHConnection
   ) -> SSHKeyAnswer {
     var gap: SSHKeyGap?
-    // Only for root does a key need a command.
-    let own = account.uid == 0 ? settings : settings.replacing("permitrootlogin", with: [])
-    for path in settings.keyFiles(of: account) {
-      switch lines(of: path, account) {
+    for (path, lines) in files(of: account, settings) {
+      switch lines {
       case nil: gap = gap ?? .slow(path)
       case .absent?: break
       case .unseen(let reason)?: gap = gap ?? .unread(reason)
       case .seen(let lines)?:
+        // Only for root does a key need a command.
+        let own = account.uid == 0 ? settings : settings.replacing("permitrootlogin", with: [])
         if lines.contains(where: { own.takes($0, from: connection) }) { return .yes }
         if lines.contains(where: \.isAuthority) {
           gap = gap ?? .elsewhere(keyword: "cert-authority")
@@ -55,23 +59,28 @@ final class SSHKeyring {
     return gap.map { .unseen($0) } ?? .no
   }
 
-  /// nil if it was not read.
+  /// A file, and its lines; nil if it was not read.
+  private typealias File = (path: String, lines: Probe<[SSHKeyLine]>?)
+
+  private func files(of account: AccountFacts.Account, _ settings: SSHSettings) -> [File] {
+    let place = Place(user: account.name, words: settings.written("authorizedkeysfile"))
+    if let files = known[place] { return files }
+    let files = settings.keyFiles(of: account).map { ($0, lines(of: $0, account)) }
+    known[place] = files
+    return files
+  }
+
   private func lines(of path: String, _ account: AccountFacts.Account) -> Probe<[SSHKeyLine]>? {
-    let name = "\(account.name)\n\(path)"
-    if let lines = known[name] { return lines }
     guard left > 0 else { return nil }
     let start = sys_monotonic()
     let text = machine.text(path, of: account)
     left -= min(left, sys_monotonic() - start)
-    let lines: Probe<[SSHKeyLine]> =
-      switch text {
-      case .seen(let text) where text.utf8.count >= Machine.longestText:
-        .unseen("\(path): only its beginning was read")
-      case .seen(let text): .seen(linesOf(text).compactMap { SSHKeyLine($0) })
-      case .absent: .absent
-      case .unseen(let reason): .unseen(reason)
-      }
-    known[name] = lines
-    return lines
+    switch text {
+    case .seen(let text) where text.utf8.count >= Machine.longestText:
+      return .unseen("\(path): only its beginning was read")
+    case .seen(let text): return .seen(linesOf(text).compactMap { SSHKeyLine($0) })
+    case .absent: return .absent
+    case .unseen(let reason): return .unseen(reason)
+    }
   }
 }

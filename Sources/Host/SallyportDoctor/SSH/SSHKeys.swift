@@ -23,19 +23,23 @@ extension SSHFacts {
     let differ = configuration.blocks.contains { block in
       block.criteria.contains { ["user", "group"].contains($0.name) }
     }
-    let base = settings
-    people = names.enumerated().compactMap { index, name in
-      guard let account = accounts.accounts.first(where: { $0.name == name }) else {
+    let (base, blocks) = (settings, SSHBlocks(configuration))
+    var known: [[Bool]: Probe<SSHSettings>] = [:]
+    people = names.compactMap { name in
+      guard let account = accounts[name] else {
         let reason = "the account of \(name) is not in /etc/passwd"
         return SSHPerson(name: name, settings: base, hasKey: .unseen(reason))
       }
       guard account.isPerson else { return nil }
       var own = base
       if differ {
+        let kind = blocks.about(SSHLogin(account, accounts))
         own =
-          index < SSHFacts.mostPeople
-          ? SSHFacts.settings(of: machine, user: name, from: .here(port: configuration.port))
-          : .unseen("only the first \(SSHFacts.mostPeople) users were checked")
+          known[kind]
+          ?? (known.count < SSHFacts.mostPeople
+            ? SSHFacts.settings(of: machine, user: name, from: .here(port: configuration.port))
+            : .unseen("only the first \(SSHFacts.mostPeople) kinds of users were checked"))
+        known[kind] = own
       }
       // Another finding reports that root is let in by a key alone, or not at all.
       if account.uid == 0, own.value?["permitrootlogin"] != "yes" { return nil }

@@ -54,7 +54,7 @@ extension PolicyFacts {
   init(
     of machine: Machine, in store: Store?, _ service: ServiceFacts,
     people: [AccountFacts.Account], enrolled: [UserFacts], groups: GroupCensus = GroupCensus(),
-    at now: UnixTime
+    among accounts: AccountFacts = AccountFacts(), at now: UnixTime
   ) {
     let conf = service.lines.value(of: "conf")
     path = conf ?? path
@@ -81,7 +81,7 @@ extension PolicyFacts {
       if error != nil, good == nil { return }
       text = good ?? text
     }
-    let policy = ServicePolicy(text: text, service: service)
+    let policy = ServicePolicy(text, service, accounts)
     unenrolled = people.map { Person($0.name, under: policy, in: store, at: now) }
     let nobody = policy.policy(of: "nobody")
     isSSHD = nobody.isSSHD(service: Array(service.name.utf8))
@@ -95,13 +95,11 @@ extension PolicyFacts {
     isDisabled = !nobody.isEnabled
     let isStrict = !problems.isEmpty && !isLastGood
     refused = isStrict ? FactorKind.allCases.filter { nobody.use(of: $0) == .off } : []
-    remembers = (["nobody"] + enrolled.compactMap(\.name)).contains { name in
-      policy.policy(of: name).remember > 0
-    }
+    remembers =
+      nobody.remember > 0 || enrolled.contains { policy.policy(of: $0)?.remember ?? 0 > 0 }
     overrulesLine = policy.service.lines.isVoluntary && nobody.enrollment == .refuse
     stranded = enrolled.filter { user in
-      guard let name = user.name, user.error == nil else { return false }
-      let policy = policy.policy(of: name)
+      guard user.error == nil, let policy = policy.policy(of: user) else { return false }
       return !FactorKind.allCases.contains {
         user.factors.contains($0) && policy.use(of: $0) != .off
       }
@@ -140,10 +138,19 @@ extension PolicyFacts.Person {
   }
 }
 
-/// The policy of one service, from the file and the arguments of its line.
-private struct ServicePolicy {
-  let text: Secret?
+/// The policy of one service, from the file and the arguments of its line; evaluated once for those
+/// whom the file treats alike.
+private final class ServicePolicy {
+  private let text: Secret?
   let service: ServiceFacts
+  private let accounts: AccountFacts
+  private var terms = PolicyTerms()
+  private var known: [PolicyTerms.Truths: Policy] = [:]
+
+  init(_ text: Secret?, _ service: ServiceFacts, _ accounts: AccountFacts) {
+    (self.text, self.service, self.accounts) = (text, service, accounts)
+    if let text { terms.take(PolicyText("", text)) }
+  }
 
   var mayEnroll: Bool { service.lines.enrolls }
 
@@ -154,22 +161,39 @@ private struct ServicePolicy {
     return policy
   }
 
-  /// For a login from an unknown origin.
-  func policy(of name: String) -> Policy {
-    var policy = read(name) ?? base
+  /// For a login from an unknown origin; nil if the name is not known.
+  func policy(of user: UserFacts) -> Policy? {
+    user.name.map { policy(of: $0, user.account ?? account($0)) }
+  }
+
+  func policy(of name: String) -> Policy { policy(of: name, account(name)) }
+
+  private func policy(of name: String, _ account: Account?) -> Policy {
+    guard let account else { return read(name, nil) }
+    let truths = terms.truths(of: account) { accounts.isMember(account, of: $0) }
+    if let policy = known[truths] { return policy }
+    let policy = read(name, account)
+    known[truths] = policy
+    return policy
+  }
+
+  private func read(_ name: String, _ account: Account?) -> Policy {
+    var policy = file(name, account) ?? base
     if service.lines.hasUnknownWord { policy.tighten() }
     return policy
   }
 
   /// What the file says; nil without one.
-  private func read(_ name: String) -> Policy? {
+  private func file(_ name: String, _ account: Account?) -> Policy? {
     guard let text else { return nil }
     let bytes = Array(service.name.utf8)
-    let account = account(name)
     let login = PolicyRequest(
       service: bytes, user: account?.name.bytes ?? Array(name.utf8),
       isRemote: !base.isLocal(service: bytes), address: nil, parse: Addresses.numeric,
-      membership: { group in account.map { Accounts.isMember($0, of: group) } ?? .unknown })
+      membership: { [accounts] group in
+        account.map { accounts.isMember($0, of: String(decoding: group, as: UTF8.self)) }
+          ?? .unknown
+      })
     return PolicyFile(text, base: base, login).policy(base)
   }
 

@@ -54,6 +54,8 @@ struct UserFacts {
   let directory: String
   /// The login name; nil if unknown.
   let name: String?
+  /// Of this name; nil if it was not looked for.
+  var account: Account?
   /// Why its logins fail; nil if they do not.
   var error: StoreTrouble?
   /// Whether no account has this name, and none had when the enrollment was made.
@@ -73,7 +75,11 @@ struct UserFacts {
 }
 
 extension StoreFacts {
-  init(of machine: Machine, _ store: Store, at path: String, _ now: UnixTime) {
+  /// `accounts` spare questions to the name service.
+  init(
+    of machine: Machine, _ store: Store, at path: String,
+    among accounts: AccountFacts = AccountFacts(), _ now: UnixTime
+  ) {
     self.path = path
     knowsAllAccounts = NameSources(of: "passwd", on: machine).areFiles
     for directory in [path, "\(path)/users"] {
@@ -82,10 +88,8 @@ extension StoreFacts {
     disk = machine.disk(path)
     label = StoreLabel(of: machine, in: path)
     do throws(StoreTrouble) {
-      let policy = CommandPolicy(of: machine, store)
-      users = try store.enrolledNames().map {
-        UserFacts($0, in: store, self, of: machine, under: policy, at: now)
-      }
+      let policy = CommandPolicy(of: machine, store, accounts)
+      users = try users(in: store, of: machine, under: policy, now)
       leftovers = StoreFacts.leftovers(of: machine, in: path, now)
       writing = StoreFacts.writing(in: path)
       (notes, notesError) = StoreFacts.notes(of: machine, store, in: path)
@@ -97,6 +101,21 @@ extension StoreFacts {
     } catch {
       decoyError = error
     }
+  }
+
+  func users(
+    in store: Store, of machine: Machine, under policy: CommandPolicy, _ now: UnixTime
+  ) throws(StoreTrouble) -> [UserFacts] {
+    let names = try store.enrolledNames()
+    var (book, users) = (AccountBook(), [UserFacts]())
+    // Where they cannot be listed, each is looked up.
+    if let listed = try? AccountBook(forNames: names.count) { book = listed }
+    try store.load(all: names) { stored, record in
+      users.append(
+        UserFacts(
+          stored, holding: record, in: store, self, of: machine, &book, under: policy, at: now))
+    }
+    return users
   }
 
   /// Files of commands that are running now are younger.
@@ -154,25 +173,26 @@ extension StoreFacts {
 
 extension UserFacts {
   init(
-    _ stored: StoredName, in store: Store, _ facts: StoreFacts, of machine: Machine,
+    _ stored: StoredName, holding record: Result<Record?, StoreTrouble>, in store: Store,
+    _ facts: StoreFacts, of machine: Machine, _ book: inout AccountBook,
     under policy: CommandPolicy, at now: UnixTime
   ) {
     directory = "\(facts.path)/users/\(stored.directory)"
     var name = stored.user.map { String(decoding: $0.bytes, as: UTF8.self) }
     var (found, account): (Record?, Account?)
     do throws(StoreTrouble) {
-      found = try store.load(stored: stored)
-      if let user = found?.enrollment.user {
-        name = String(decoding: user.bytes, as: UTF8.self)
-        let there = try Accounts.find(user)
+      found = try record.get()
+      if let record = found {
+        name = String(decoding: record.enrollment.user.bytes, as: UTF8.self)
+        let there = try book.find(record.enrollment.user)
         account = there
-        if there.uid == nil, found?.enrollment.uid == nil { isForNobody = true }
-        _ = try store.load(there)
+        if there.uid == nil, record.enrollment.uid == nil { isForNobody = true }
+        try store.verify(record, of: there)
       }
     } catch {
       self.error = error
     }
-    self.name = name
+    (self.name, self.account) = (name, account)
     if let found {
       let account = account ?? Account(name: found.enrollment.user, uid: nil)
       take(found, under: policy.policy(for: account), now)

@@ -16,7 +16,7 @@ struct PolkitFacts: Equatable {
   }
 
   /// What polkit does with a caller.
-  enum Answer: Equatable {
+  enum Answer: Hashable {
     /// It asks one of the administrators, whom the caller chooses.
     case asksAdministrator
     case asksCaller

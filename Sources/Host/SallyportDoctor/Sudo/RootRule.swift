@@ -1,7 +1,7 @@
 import PAMStack
 
 /// What sudo or doas does when an account wants to become another one.
-enum RootRule: Equatable {
+enum RootRule: Hashable {
   /// No rule is for it, or the last one forbids it.
   case none
   /// The location is the rule's.
@@ -12,13 +12,13 @@ enum RootRule: Equatable {
 }
 
 /// Whose password, and so whose code, is asked for.
-enum PasswordOwner: Equatable {
+enum PasswordOwner: Hashable {
   case caller, root, target
   /// `runaspw` where `runas_default` names another account than root.
   case account(String)
 }
 
-enum RuleOpening: Equatable {
+enum RuleOpening: Hashable {
   /// NOPASSWD
   case noPassword
   /// `Defaults !authenticate`
@@ -48,7 +48,7 @@ enum RuleGap: Hashable {
 }
 
 /// The rules for one account and one way.
-struct RootRules: Equatable {
+struct RootRules: Hashable {
   /// For a shell, and for whatever else no rule names.
   var shell = RootRule.none
   /// The loosest answer for a command that a rule names, where it is looser than the one above.

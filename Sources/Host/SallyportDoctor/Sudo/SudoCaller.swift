@@ -21,8 +21,25 @@ struct SudoCaller {
     let asksNothing: Bool?
   }
 
+  /// Callers of one kind get the same answers, but about themselves.
+  struct Kind: Hashable {
+    fileprivate struct Choice: Hashable {
+      let rule, privilege: Int
+      let doubt: RuleGap?
+    }
+
+    fileprivate let isRoot: Bool
+    /// Whether it is called as the account that sudo takes for root.
+    fileprivate let isRootByName: Bool
+    fileprivate let choices: [Choice]
+    fileprivate let isElsewhere: Bool
+    /// By the lines of Defaults for some users, and by the groups that are never asked.
+    fileprivate let settings, exempt: [SudoersMatch]
+  }
+
   /// A privilege for it on this host, the last first.
   private struct Choice {
+    let number: Kind.Choice
     let location: FileLocation
     let privilege: SudoersPrivilege
     /// Why it may be for others or for another host.
@@ -44,17 +61,19 @@ struct SudoCaller {
   init(_ user: SudoersUser, _ policy: SudoersPolicy, at now: UnixTime) {
     (self.policy, self.user, self.now) = (policy, user, now)
     var (choices, isElsewhere) = ([Choice](), false)
-    for rule in policy.rules.reversed() {
+    for (index, rule) in policy.rules.enumerated().reversed() {
       let match = policy.aliases.match(rule.users, .user, by: user.match)
       guard let doubt = SudoCaller.doubt(match) else { continue }
-      for privilege in rule.privileges.reversed() {
+      for (place, privilege) in rule.privileges.enumerated().reversed() {
         let match = policy.aliases.match(privilege.hostItems, .host, by: policy.matchesHost)
         guard let other = SudoCaller.doubt(match) else {
           isElsewhere = true
           continue
         }
         choices.append(
-          Choice(location: rule.location, privilege: privilege, doubt: doubt ?? other))
+          Choice(
+            number: Kind.Choice(rule: index, privilege: place, doubt: doubt ?? other),
+            location: rule.location, privilege: privilege, doubt: doubt ?? other))
       }
     }
     (self.choices, self.isElsewhere) = (choices, isElsewhere)
@@ -67,6 +86,16 @@ struct SudoCaller {
     case .excluded, .none: nil
     case .unknown(let gap): .some(gap)
     }
+  }
+
+  var kind: Kind {
+    let exempting = policy.defaults.flatMap(\.options).filter { $0.name == "exempt_group" }
+    return Kind(
+      isRoot: user.uid == 0, isRootByName: user.name == policy.root.user.name,
+      choices: choices.map(\.number), isElsewhere: isElsewhere,
+      settings: policy.defaults.filter { $0.sign == ":" }.map {
+        policy.aliases.match($0.items, .user, by: user.match)
+      }, exempt: exempting.map { user.isMember(of: $0.value) })
   }
 
   // MARK: answers

@@ -26,7 +26,7 @@ struct SudoersItem: Equatable {
 }
 
 /// What a list in sudoers says of something. It is the last member that matches which counts.
-enum SudoersMatch: Equatable {
+enum SudoersMatch: Hashable {
   case included, excluded
   /// No member is for it.
   case none

@@ -103,6 +103,23 @@ extension PolicyText {
     words(of: .matchGroup).compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
   }
 
+  /// The words of all conditions of one kind; of lines that can be read, also where others cannot,
+  /// as a login reads them.
+  func conditions(_ key: PolicyKey) -> [[UInt8]] {
+    guard var lines = try? SettingsScanner(content) else { return [] }
+    var found: [[UInt8]] = []
+    while true {
+      do throws(SettingsError) {
+        guard let line = try lines.next() else { return found }
+        guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
+          continue
+        }
+        let words = content.bytes(in: value).split { $0 == 0x20 || $0 == 0x2c || $0 == 0x09 }
+        found += words.map { Array($0) }
+      } catch {}
+    }
+  }
+
   func words(of key: PolicyKey) -> [(String, Int)] {
     values(of: key).flatMap { value, line in
       value.split { $0 == " " || $0 == "," || $0 == "\t" }.map { (String($0), line) }
@@ -139,7 +156,7 @@ extension PolicyText {
   }
 
   private static func usual(on machine: Machine) -> PolicyText? {
-    let path = PolicyFacts().path
+    let path = "\(Store.usualPolicy)"
     return machine.bytes(path).value.flatMap { Secret($0) }.map { PolicyText(path, $0) }
   }
 

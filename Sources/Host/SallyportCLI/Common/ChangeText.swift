@@ -19,7 +19,7 @@ extension Context {
     facts.ask(roster)
     var changed = assuming(facts)
     changed.ask(roster)
-    return AccessChange(from: AccessTable(facts), to: AccessTable(changed))
+    return AccessChange(from: facts, to: changed)
   }
 
   /// What asks the fleet about people; nil if this command is built without it.

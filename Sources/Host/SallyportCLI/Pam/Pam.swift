@@ -30,6 +30,9 @@ struct PamOptions: ParsableArguments {
   @Flag(help: "Only the services named, and not the others of the same program.")
   var only = false
 
+  /// Whether nobody is asked, so that who gets in otherwise need not be told.
+  var isUnseen: Bool { yes && !dryRun }
+
   /// What is typed, each once, sshd last: it is the one that may turn out not to take the change.
   private var inOrder: [String] {
     let names = services.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }

@@ -22,7 +22,9 @@ struct PamDisable: Verb {
     let output = context.output(shared)
     let plans = try plans(context)
     for plan in plans { output.say(plan.text) }
-    for line in try changes(plans, context, width: output.width) { output.say(line) }
+    if !options.isUnseen {
+      for line in try changes(plans, context, width: output.width) { output.say(line) }
+    }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }

@@ -77,7 +77,9 @@ struct PamEnable: Verb {
       for plan in changing { if let obstacle = plan.forecast?.obstacle { throw obstacle } }
     }
     for plan in changing { output.say(plan.text(width: output.width)) }
-    for line in try changes(changing, context, width: output.width) { output.say(line) }
+    if !options.isUnseen {
+      for line in try changes(changing, context, width: output.width) { output.say(line) }
+    }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }

@@ -5,91 +5,96 @@ package struct AccessChange {
   /// Accounts whose ways change alike.
   package struct Group {
     package let before, after: Verdict
-    package fileprivate(set) var users: [String]
+    package fileprivate(set) var users: [String] = []
     /// As people call them.
-    package fileprivate(set) var ways: [String]
+    package let ways: [String]
     package let location: FileLocation?
   }
 
   /// Those that get in or did.
   package private(set) var groups: [Group] = []
 
-  package init(from before: AccessTable, to after: AccessTable) {
-    let old = AccessChange.ways(before)
-    var changes: [(user: String, way: String, was: Cell?, cell: Cell)] = []
-    for (user, ways) in AccessChange.ways(after) {
-      for (way, cell) in ways {
-        let was = old.first { $0.user == user }?.ways.first { $0.0 == way }?.1
-        if was?.verdict != cell.verdict, was?.isIn == true || cell.isIn {
-          changes.append((user, way, was, cell))
+  /// Services that have a line of ours before or after are told of both times.
+  package init(from before: AccessFacts, to after: AccessFacts) {
+    let services = [before, after].flatMap { ServiceStack.ours(in: $0.stacks).map(\.service) }
+    let old = Ways(AccessTable(before.telling(of: services)))
+    let new = Ways(AccessTable(after.telling(of: services)))
+    var indices: [Step: [[String]: Int]] = [:]
+    for user in new.users + old.users.filter({ new[$0].isEmpty }) {
+      for (step, ways) in AccessChange.steps(old[user], new[user]) {
+        if indices[step]?[ways] == nil {
+          indices[step, default: [:]][ways] = groups.count
+          groups.append(
+            Group(before: step.before, after: step.after, ways: ways, location: step.location))
         }
+        if let index = indices[step]?[ways] { groups[index].users.append(user) }
       }
-    }
-    for change in changes {
-      let before = change.was?.verdict ?? .refused(.noMethod)
-      take(change.user, change.way, from: before, to: change.cell)
-    }
-    merge()
-  }
-
-  private mutating func take(_ user: String, _ way: String, from before: Verdict, to cell: Cell) {
-    let same = groups.firstIndex {
-      $0.before == before && $0.after == cell.verdict && $0.users == [user]
-        && $0.location == cell.location
-    }
-    if let same {
-      groups[same].ways.append(way)
-    } else {
-      groups.append(
-        Group(
-          before: before, after: cell.verdict, users: [user], ways: [way],
-          location: cell.location))
     }
   }
 
-  /// Those on the same ways are one group.
-  private mutating func merge() {
-    groups = groups.reduce(into: []) { merged, group in
-      let same = merged.firstIndex {
-        $0.before == group.before && $0.after == group.after && $0.ways == group.ways
-          && $0.location == group.location
-      }
-      if let same { merged[same].users += group.users } else { merged.append(group) }
-    }
+  private struct Step: Hashable {
+    let before, after: Verdict
+    let location: FileLocation?
   }
 
-  /// For each account the ways in, each with what lets in the most.
-  private static func ways(_ table: AccessTable) -> [(user: String, ways: [(String, Cell)])] {
-    table.rows.map { row in
-      var ways: [(String, Cell)] = []
-      for cell in row.cells {
-        let name = cell.way.origin.map { "\(cell.way.name) \($0)" } ?? cell.way.name
-        if let index = ways.firstIndex(where: { $0.0 == name }) {
-          if ways[index].1.verdict.badness < cell.verdict.badness { ways[index].1 = cell }
-        } else {
-          ways.append((name, cell))
-        }
+  /// Of one account, each with the ways on which it is so.
+  private static func steps(_ old: [Ways.Way], _ new: [Ways.Way]) -> [(Step, [String])] {
+    let gone = old.filter { way in !new.contains { $0.name == way.name } }
+    return (new + gone).map(\.cell).reduce(into: []) { steps, cell in
+      let (was, now) = (Ways.verdict(cell.way, in: old), Ways.cell(cell.way, in: new))
+      let verdict = now?.verdict ?? .refused(.noMethod)
+      guard was != verdict, was.mayLetIn || verdict.mayLetIn else { return }
+      let step = Step(before: was, after: verdict, location: now?.location)
+      if let same = steps.firstIndex(where: { $0.0 == step }) {
+        steps[same].1.append(cell.way.whole)
+      } else {
+        steps.append((step, [cell.way.whole]))
       }
-      return (row.user, ways)
     }
   }
 
   /// Whether somebody gets in without a code who did not before, or does no longer get in.
   package var loosensOrShuts: Bool {
-    groups.contains { $0.after.badness > $0.before.badness || !$0.after.isIn && $0.before.isIn }
-  }
-}
-
-extension Cell {
-  var isIn: Bool { verdict.isIn }
-}
-
-extension Verdict {
-  /// Whether somebody gets in, or may.
-  var isIn: Bool {
-    switch self {
-    case .asked, .withoutCode, .unseen: true
-    case .refused: false
+    groups.contains { group in
+      group.after.badness > group.before.badness || !group.after.mayLetIn && group.before.mayLetIn
     }
   }
+}
+
+/// For each account the ways in, each with what lets in the most.
+private struct Ways {
+  typealias Way = (name: String, cell: Cell)
+
+  private(set) var users: [String] = []
+  private var ways: [String: [Way]] = [:]
+
+  init(_ table: AccessTable) {
+    for row in table.rows {
+      users.append(row.user)
+      ways[row.user] = row.cells.reduce(into: []) { ways, cell in
+        if let index = ways.firstIndex(where: { $0.name == cell.way.whole }) {
+          if ways[index].cell.verdict.badness < cell.verdict.badness { ways[index].cell = cell }
+        } else {
+          ways.append((cell.way.whole, cell))
+        }
+      }
+    }
+  }
+
+  subscript(user: String) -> [Way] { ways[user] ?? [] }
+
+  /// sshd's connections that are like most others are not in the table.
+  static func cell(_ way: AccessWay, in ways: [Way]) -> Cell? {
+    let own = ways.first { $0.name == way.whole } ?? ways.first { $0.name == way.name }
+    return own?.cell
+  }
+
+  static func verdict(_ way: AccessWay, in ways: [Way]) -> Verdict {
+    cell(way, in: ways)?.verdict ?? .refused(.noMethod)
+  }
+}
+
+extension AccessWay {
+  /// Its name, with where sshd's connection comes from.
+  fileprivate var whole: String { origin.map { "\(name) \($0)" } ?? name }
 }

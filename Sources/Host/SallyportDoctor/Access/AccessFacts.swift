@@ -11,6 +11,8 @@ package struct AccessFacts {
   let now: UnixTime
   /// With what is planned for the files of pam.d.
   var stacks: StackDirectory
+  /// Services that are told of even without a line of ours.
+  private(set) var services: [String] = []
   let accounts: AccountFacts
   private(set) var ssh: SSHAccess?
   let sudoers: Sudoers
@@ -85,6 +87,13 @@ extension AccessFacts {
   package func assuming(_ stacks: StackDirectory) -> AccessFacts {
     var facts = self
     facts.stacks = stacks
+    return facts
+  }
+
+  /// With these services told of, even if they have no line of ours.
+  func telling(of services: [String]) -> AccessFacts {
+    var facts = self
+    facts.services = services
     return facts
   }
 

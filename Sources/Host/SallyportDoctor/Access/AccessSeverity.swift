@@ -39,7 +39,7 @@ extension AccessTable {
 extension AccessTable.Row {
   /// Whether the account gets in that way, by some list of methods.
   fileprivate func gets(in way: AccessWay) -> Bool {
-    cells.contains { $0.way == way && $0.verdict.badness > Verdict.refused(.noRule).badness }
+    cells.contains { $0.way == way && $0.verdict.mayLetIn }
   }
 }
 

@@ -103,7 +103,8 @@ final class AccessWays {
     let (names, unseen) = facts.polkit.administrators(among: facts.accounts)
     administrators = (Set(names), unseen)
     let own: Set = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "polkit-1", "doas"]
-    let others = ServiceStack.ours(in: facts.stacks).map(\.service).filter {
+    let ours = ServiceStack.ours(in: facts.stacks).map(\.service)
+    let others = Set(ours + facts.services).sorted().filter {
       !own.contains($0) && !KnownServices.withoutAuth.contains($0)
     }
     self.others = others

@@ -99,6 +99,14 @@ package struct AccessWay: Hashable, Sendable {
 }
 
 extension Verdict {
+  /// Whether somebody gets in, or may.
+  var mayLetIn: Bool {
+    switch self {
+    case .asked, .withoutCode, .unseen: true
+    case .refused: false
+    }
+  }
+
   /// As doctor's JSON has it.
   package var name: String {
     switch self {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 /// alice and bob have passwords and may use sudo; alice is enrolled.
 @Suite struct `What changes for whom` {
@@ -35,6 +36,25 @@ import Testing
   }
 
   // decisive
+  @Test func `is shown where the service has no line but ours, and none afterwards`() throws {
+    try FileManager.default.createDirectory(
+      atPath: "\(machine.root)/bin", withIntermediateDirectories: true)
+    try machine.write("/bin/sh", "")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755], ofItemAtPath: "\(machine.root)/bin/sh")
+    try machine.write("/etc/pam.d/gdm-password", "@include common-auth\n@include common-account\n")
+    let on = told(machine.run("enable", "gdm-password", "--dry-run").answer)
+    #expect(
+      on.contains(
+        "asked for a code alice at gdm-password before: without a code, the service has no line"),
+      "\(on)")
+    #expect(machine.run("enable", "gdm-password", "--yes").status == 0)
+    let off = told(machine.run("disable", "gdm-password", "--dry-run").answer)
+    #expect(off.contains("What changes: without a code alice at gdm-password"), "\(off)")
+    #expect(off.contains("without a code bob at gdm-password"), "\(off)")
+  }
+
+  // decisive
   @Test func `is shown by config install, which then asks whether to loosen anything`() throws {
     #expect(machine.run("enable", "sudo", "--yes").status == 0)
     try machine.write("/new.conf", "[rule a]\nmatch_user = alice\nstate = disabled\n")
@@ -47,5 +67,19 @@ import Testing
     #expect(done.status == 0 && done.answer.contains("Installed as"), "\(done.aside)")
     let again = machine.install("/new.conf")
     #expect(!again.answer.contains("What changes"), "\(again.answer)")
+  }
+
+  // decisive
+  @Test func `is neither looked for nor shown where nobody is asked`() throws {
+    var runs: [[String]] = []
+    machine.programs = {
+      runs.append($0)
+      return .absent
+    }
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    runs = []
+    let off = machine.run("disable", "sudo", "--yes")
+    #expect(off.status == 0 && !off.answer.contains("What changes"), "\(off.answer)")
+    #expect(!runs.contains { $0.first == "sshd" }, "\(runs)")
   }
 }

@@ -117,13 +117,21 @@ extension Output {
       as: { CommandError.stopped($0, consequence) })
   }
 
+  /// As `agrees`; throws if there is no answer.
+  func agrees(_ question: String, usually: Bool = false, or consequence: Consequence)
+    throws(CommandError) -> Bool
+  {
+    try rethrow(
+      { () throws(Interruption) in try agrees(question, usually: usually) },
+      as: { CommandError.stopped($0, consequence) })
+  }
+
   /// As `agrees`, but throws unless the answer is yes.
   func insist(_ question: String, usually: Bool = false, or consequence: Consequence)
     throws(CommandError)
   {
-    let agreed = try rethrow(
-      { () throws(Interruption) in try agrees(question, usually: usually) },
-      as: { CommandError.stopped($0, consequence) })
-    guard agreed else { throw .declined(consequence) }
+    guard try agrees(question, usually: usually, or: consequence) else {
+      throw .declined(consequence)
+    }
   }
 }

@@ -94,7 +94,7 @@ struct ConfigInstall: Verb {
     let text = try PolicyText(file, isOptional: false)
     try PolicyCheck(text, context).tell(context.terminal)
     let output = context.output(shared)
-    try text.show(as: conf, isAgreed: yes, shared, context)
+    if !yes, try !text.isAgreed(as: conf, shared, context) { throw .declined(.nothingChanged) }
     try text.install(as: conf)
     output.answer(
       Answer(installed: conf), "Installed as \(printable(conf.utf8, limit: 255)).")
@@ -119,17 +119,16 @@ extension PolicyText {
 
   /// Shows who gets in otherwise where it is installed as `file`. A person is asked where somebody
   /// would get in without a code, or no longer at all; programs are not.
-  func show(as file: String, isAgreed: Bool, _ options: StoreOptions, _ context: Context)
-    throws(CommandError)
+  func isAgreed(as file: String, _ options: StoreOptions, _ context: Context)
+    throws(CommandError) -> Bool
   {
     let root = context.stacks.root
     let path = file.hasPrefix(root) ? String(file.dropFirst(root.count)) : file
     let change = try context.accessChange(options) { $0.assuming(content, at: path) }
     let output = context.output(options)
     for line in change?.lines(width: output.width) ?? [] { output.say(line) }
-    if !isAgreed, change?.loosensOrShuts == true, context.terminal.isInteractive {
-      try output.insist("Install this?", or: .nothingChanged)
-    }
+    guard change?.loosensOrShuts == true, context.terminal.isInteractive else { return true }
+    return try output.agrees("Install this?", or: .nothingChanged)
   }
 
   /// Replaces `file` atomically and durably. Keeps its owner and mode, but removes write permission

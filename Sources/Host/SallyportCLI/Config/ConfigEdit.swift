@@ -12,7 +12,8 @@ struct ConfigEdit: Verb {
     commandName: "edit", abstract: "Edit the policy file, and check it before it is installed.",
     discussion: """
       Runs $VISUAL, $EDITOR, sensible-editor or vi on a copy. If the copy has errors, they are \
-      listed, and it can be edited again or dropped.
+      listed, and it can be edited again or dropped. What is neither installed nor dropped stays \
+      in the copy.
       """)
 
   @Option(help: ArgumentHelp("The policy file.", valueName: "file"))
@@ -31,11 +32,19 @@ struct ConfigEdit: Verb {
     clearCopies(sayingOnly: before, context)
     let copy = try PolicyCopy(of: before.count > 0 ? before : ConfigEdit.beginning, beside: conf)
     let output = context.output(shared)
-    let text = try edit(copy, output, context)
-    let isChanged = !constantTimeEquals(text.content, before)
-    if isChanged {
-      try text.show(as: conf, isAgreed: false, shared, context)
-      try text.install(as: conf)
+    let isChanged: Bool
+    do throws(CommandError) {
+      isChanged = try edit(copy, from: before, output, context)
+    } catch {
+      guard copy.isKept else { throw error }
+      let option = conf == "\(Store.usualPolicy)" ? "" : " --conf \(shellQuoted(conf))"
+      let hint =
+        "sallyport config install \(shellQuoted(copy.path))\(option)      your changes are kept there"
+      throw CommandError(error.cause) {
+        var message = error.message($0)
+        message.hints.append(hint)
+        return message
+      }
     }
     output.answer(
       Answer(file: conf, changed: isChanged),
@@ -54,7 +63,7 @@ struct ConfigEdit: Verb {
         if isUnchanged, removeFile(path) { continue }
       } catch {}
       let name = printable(path.utf8, limit: 255)
-      context.output(shared).warn("\(name): left by an edit that was killed, and not installed")
+      context.output(shared).warn("\(name): changes of an earlier edit, which are not installed")
     }
   }
 
@@ -63,13 +72,15 @@ struct ConfigEdit: Verb {
     inMemory(Secret(Array("# What each key means: man sallyport.conf\n\n[default]\n".utf8)))
   }
 
-  /// Edits until the copy has no errors. Throws if the editor fails or the changes are dropped.
-  private func edit(_ copy: PolicyCopy, _ output: Output, _ context: Context) throws(CommandError)
-    -> PolicyText
-  {
+  /// Edits until the copy can be installed, and installs it; returns false if it stays as it was.
+  /// Throws if the editor fails or the changes are dropped.
+  private func edit(
+    _ copy: PolicyCopy, from before: Secret, _ output: Output, _ context: Context
+  ) throws(CommandError) -> Bool {
     while true {
+      copy.isKept = false
       switch context.edit(copy.path) {
-      case .done: break
+      case .done: copy.isKept = true
       case .failed(let status):
         throw CommandError(
           .refused, "the editor exited with status \(status): nothing was changed")
@@ -77,23 +88,38 @@ struct ConfigEdit: Verb {
       }
       let text = try PolicyText(copy.path, isOptional: false, namedAs: conf)
       let check = PolicyCheck(text, context)
+      var problem = ""
       do throws(CommandError) {
         try check.tell(context.terminal)
-        return text
+        if constantTimeEquals(text.content, before) {
+          copy.isKept = false
+          return false
+        }
+        if try text.isAgreed(as: conf, shared, context) {
+          try text.install(as: conf)
+          copy.isKept = false
+          return true
+        }
       } catch {
-        try askWhatNow(check.errors.count, output)
+        if check.errors.isEmpty { throw error }
+        problem = "\(counted(check.errors.count, "error")). "
       }
+      try askWhatNow(problem, copy, output)
     }
   }
 
   /// Throws if the changes are to be dropped, or if there is no answer.
-  private func askWhatNow(_ problems: Int, _ output: Output) throws(CommandError) {
-    let question = "\(counted(problems, "error")). Edit again, or drop the changes? [e/d]: "
+  private func askWhatNow(_ problem: String, _ copy: PolicyCopy, _ output: Output)
+    throws(CommandError)
+  {
+    let question = "\(problem)Edit again, or drop the changes? [e/d]: "
     while true {
       let typed = try output.ask(question, echo: true, or: .nothingChanged)
       switch String(decoding: typed.bytes(in: 0..<typed.count), as: UTF8.self) {
       case "e", "E", "": return
-      case "d", "D": throw .declined(.nothingChanged)
+      case "d", "D":
+        copy.isKept = false
+        throw .declined(.nothingChanged)
       case _: continue
       }
     }
@@ -119,9 +145,10 @@ private final class EditLock {
   deinit { removeFile(path) }
 }
 
-/// The copy of a policy file that is edited, removed with this object.
+/// The copy of a policy file that is edited, removed with this object unless it is kept.
 private final class PolicyCopy {
   let path: String
+  var isKept = false
 
   init(of text: Secret, beside conf: String) throws(CommandError) {
     let number = try freshIdentifier()
@@ -133,5 +160,5 @@ private final class PolicyCopy {
     }
   }
 
-  deinit { removeFile(path) }
+  deinit { if !isKept { removeFile(path) } }
 }

@@ -65,9 +65,9 @@ struct PolicyCheck: Encodable {
     }
     guard let file = errors.first?.file else { return }
     let shown = printable(file.utf8, limit: 255)
-    let verdict = isUsed ? "is to be corrected" : "cannot be used"
+    let count = counted(errors.count, "error")
     throw CommandError(
-      .configuration, "\(shown) \(verdict): \(counted(errors.count, "error"))")
+      .configuration, "\(shown) \(isUsed ? "has \(count)" : "cannot be used: \(count)")")
   }
 }
 

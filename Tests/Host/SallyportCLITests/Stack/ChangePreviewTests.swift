@@ -70,6 +70,19 @@ import Testing
   }
 
   // decisive
+  @Test func `is shown by config edit, which keeps the changes of who says no`() throws {
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    let loose = "[rule a]\nmatch_user = alice\nstate = disabled\n"
+    let dropped = machine.edit([loose, loose], answers: "n", "e", "n", "d")
+    #expect(dropped.status != 0 && dropped.aside.contains("nothing was changed"))
+    #expect(dropped.terminal.prompts.last == "Edit again, or drop the changes? [e/d]: ")
+    #expect(machine.read("/etc/security/sallyport.conf") == nil)
+    #expect(machine.edit([loose], answers: "n", "d").status != 0)
+    #expect(machine.edit([loose, loose], answers: "n", "e", "y").status == 0)
+    #expect(machine.read("/etc/security/sallyport.conf") == loose)
+  }
+
+  // decisive
   @Test func `is neither looked for nor shown where nobody is asked`() throws {
     var runs: [[String]] = []
     machine.programs = {
@@ -81,5 +94,9 @@ import Testing
     let off = machine.run("disable", "sudo", "--yes")
     #expect(off.status == 0 && !off.answer.contains("What changes"), "\(off.answer)")
     #expect(!runs.contains { $0.first == "sshd" }, "\(runs)")
+    try machine.write("/new.conf", "[default]\nlook_ahead = 3\n")
+    runs = []
+    #expect(machine.install("/new.conf", "--yes").status == 0)
+    #expect(runs.isEmpty, "\(runs)")
   }
 }

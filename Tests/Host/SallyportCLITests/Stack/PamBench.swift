@@ -17,6 +17,8 @@ final class PamBench: PamFiles {
   private(set) var detached: [[String]] = []
   /// Why none can be.
   var detachProblem: SystemError?
+  /// What the editor does with a file.
+  private var editing: (String) -> EditorStatus = { _ in .failed(9) }
   /// What was told to the log of logins.
   private(set) var logged: [String] = []
   /// What the command writes to; no terminal at first.
@@ -65,12 +67,24 @@ final class PamBench: PamFiles {
   }
 
   /// `sallyport config install` of one of its files as its policy.
-  func install(_ path: String, answers: String? = nil) -> Bench.Outcome {
-    command(
-      [
-        "config", "install", root + path, "--conf", "\(root)/etc/security/sallyport.conf",
-        "--store", bench.directory,
-      ], answers, nil)
+  func install(_ path: String, _ options: String..., answers: String? = nil) -> Bench.Outcome {
+    command(["config", "install", root + path] + own + options, answers, nil)
+  }
+
+  /// `sallyport config edit` of its policy, in which each call of the editor leaves the next text.
+  func edit(_ texts: [String], answers: String...) -> Bench.Outcome {
+    var texts = texts
+    editing = { path in
+      guard !texts.isEmpty else { return .failed(9) }
+      try? Data(texts.removeFirst().utf8).write(to: URL(fileURLWithPath: path))
+      return .done
+    }
+    return command(["config", "edit"] + own, answers.map { .types($0) }, nil)
+  }
+
+  /// Its policy and its store.
+  private var own: [String] {
+    ["--conf", "\(root)/etc/security/sallyport.conf", "--store", bench.directory]
   }
 
   /// Somebody edits a file before the answer.
@@ -97,7 +111,7 @@ final class PamBench: PamFiles {
     let context = Context(
       terminal: terminal, effectiveUser: 0, caller: caller, hostName: "web1.example.org",
       stacks: StackDirectory(root: root),
-      now: { () throws(StoreTrouble) in now },
+      edit: { self.editing($0) }, now: { () throws(StoreTrouble) in now },
       detach: { words throws(SystemError) in
         if let problem = self.detachProblem { throw problem }
         self.detached.append(words)

@@ -24,7 +24,8 @@ private struct DoasDraw {
     let identity = one(
       "alice", "bob", ":ops", ":2000", "1001", "root", ":bob", "\"alice\"", "nobodyhere", "carol")
     let target = one("", "", "", " as root", " as web", " as 0", " as nobodyhere")
-    let command = one("", "", "", " cmd /opt/a", " cmd /opt/a args", " cmd /opt/a args x # why")
+    let command = one(
+      "", "", "", " cmd /run/opt/a", " cmd /run/opt/a args", " cmd /run/opt/a args x # why")
     // Now and then what it cannot parse.
     let rest = random.below(40) == 0 ? " as" : ""
     return "\(action) \(identity)\(target)\(command)\(rest)\n"

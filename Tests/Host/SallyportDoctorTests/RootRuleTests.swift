@@ -97,7 +97,10 @@ import Testing
       ("alice ALL=NOPASSWD: /usr/bin/apt\nalice ALL=/usr/bin/*", "caller sudo 2"),
       ("alice ALL=NOPASSWD: /bin/apt\nalice ALL=/usr/bin/", "caller sudo 2"),
       ("alice ALL=NOPASSWD: /usr/bin/apt update\nalice ALL=/usr/bin/apt", "caller sudo 2"),
-      ("alice ALL=NOPASSWD: /usr/bin/apt\nalice ALL=/usr/bin/apt update", "noPassword 1"),
+      (
+        "alice ALL=NOPASSWD: /usr/bin/apt\nalice ALL=/usr/bin/apt update",
+        "caller sudo 2; noPassword 1"
+      ),
       ("alice ALL=NOPASSWD: /usr/bin/apt\nalice ALL=!/usr/bin/apt", nil),
       ("Cmnd_Alias A = /bin/a, /bin/b\nalice ALL=ALL, NOPASSWD: A, !/bin/b", "noPassword 2"),
       ("alice ALL=NOPASSWD: list", nil),
@@ -105,7 +108,40 @@ import Testing
   func `says what it opens for some commands beyond that for a shell`(
     lines: String, answer: String?
   ) throws {
-    #expect(try rules("alice", lines + "\n").someCommands.map(said) == answer)
+    let all = try rules("alice", lines + "\n").someCommands.map(said)
+    #expect(all.joined(separator: "; ") == answer ?? "")
+  }
+
+  @Test func `says each answer for commands that lines name, once`() throws {
+    let lines = """
+      Cmnd_Alias TOOLS = /bin/a, /bin/b
+      Defaults!TOOLS runaspw
+      Defaults!/bin/c pam_service=corp
+      Defaults!/bin/d !authenticate
+      Defaults!/bin/e !pam_acct_mgmt, !pam_session
+      alice ALL=ALL, !/bin/f
+
+      """
+    let all = try rules("alice", lines).someCommands
+    #expect(
+      all.map(said) == [
+        "root sudo 6", "caller corp 6", "notAuthenticated 4", "caller sudo 6",
+      ])
+    let checks = all.map { rule -> [Bool] in
+      switch rule {
+      case .asks(let check, _), .asksNothing(_, let check, _):
+        [check.runsAccountPhase, check.runsSessionPhase]
+      case .none, .unseen: []
+      }
+    }
+    #expect(checks == [[true, true], [true, true], [true, true], [false, false]])
+  }
+
+  @Test func `has another service for sudo -A`() throws {
+    let lines = "Defaults pam_service=x, pam_askpass_service=y\nalice ALL=ALL\n"
+    #expect(said(try rules("alice", lines, SudoWay(form: .askpass)).shell) == "caller y 2")
+    let others = "Defaults pam_service=x\nalice ALL=ALL\n"
+    #expect(said(try rules("alice", others, SudoWay(form: .askpass)).shell) == "caller x 2")
   }
 
   @Test(arguments: [
@@ -132,21 +168,6 @@ import Testing
   @Test func `asks nothing of an account that becomes itself`() throws {
     let target = SudoTarget(person("alice"), groups: ["alice"])
     #expect(said(try rules("alice", "alice ALL=() ALL\n", .other(target)).shell) == "sameAccount 1")
-  }
-
-  @Test func `for other hosts alone is told as such`() throws {
-    #expect(try rules("alice", "alice web2=ALL\n").isOnlyElsewhere)
-    #expect(try !rules("alice", "alice web2=ALL\nalice ALL=/bin/ls\n").isOnlyElsewhere)
-    #expect(try !rules("bob", "alice web2=ALL\n").isOnlyElsewhere)
-  }
-
-  @Test func `comes with what else sudo does`() throws {
-    let usual = try rules("alice", "alice ALL=ALL\n")
-    #expect(usual.runsAccountPhase && usual.ticketMinutes == nil && usual.askpassService == nil)
-    let other = try rules(
-      "alice",
-      "Defaults !pam_acct_mgmt, timestamp_timeout=-1, pam_askpass_service=x\nalice ALL=ALL\n")
-    #expect(!other.runsAccountPhase && other.ticketMinutes == -1 && other.askpassService == "x")
   }
 
   @Test func `is not seen where a file or a directory of rules is not`() throws {
@@ -204,7 +225,7 @@ import Testing
     let rules = Sudoers(of: fake.machine).rules(
       for: person("alice"), groups: nil, .shell, at: Healthy.now)
     #expect(said(rules.shell) == "unseen group(\"ops\")")
-    #expect(rules.someCommands.map(said) == "noPassword 2")
+    #expect(rules.someCommands.map(said) == ["noPassword 2"])
   }
 }
 
@@ -224,8 +245,8 @@ func person(_ name: String) -> AccountFacts.Account {
 func said(_ rule: RootRule) -> String {
   switch rule {
   case .none: "none"
-  case .asks(let owner, let service, let location):
-    "\(owner) \(service) \(location.line ?? 0)"
+  case .asks(let check, let location):
+    "\(check.owner) \(check.service) \(location.line ?? 0)"
   case .asksNothing(let opening, _, let location): "\(opening) \(location.line ?? 0)"
   case .unseen(let gap): "unseen \(gap)"
   }

@@ -28,7 +28,10 @@ struct `Sudoers by chance` {
       rules += text.split(separator: "\n").count { $0.contains(" =") && !$0.contains("_Alias") }
       let (told, done) = (try trial.told(text, at: now), try trial.done(text))
       for (name, truth) in done.sorted(by: { $0.key < $1.key }) {
-        words[truth == "refused" || truth == "in" ? truth : "asked", default: 0] += 1
+        let isAsked = truth.contains("auth,")
+        if !name.hasSuffix(" all") {
+          words[truth == "refused" ? truth : isAsked ? "asked" : "in", default: 0] += 1
+        }
         if told[name] != truth {
           Issue.record(
             "SEED=\(seed) COUNT=1: \(name): \(told[name] ?? "-"), but: \(truth)\n\(text)")

@@ -12,7 +12,8 @@ struct SudoersDraw {
     User_Alias ADMINS = alice, %ops : NOBODYELSE = ALL, !carol
     Host_Alias HERE = web1, db : THERE = web2
     Runas_Alias SERVICES = web, #1900
-    Cmnd_Alias TOOLS = /opt/a, /opt/b x : ALLBUT = ALL, !/opt/a, !/opt/rootshell
+    Cmnd_Alias TOOLS = /run/opt/a, /run/opt/b x : ALLBUT = ALL, !/run/opt/a, !/run/opt/rootshell
+    Defaults !syslog, !mailerpath
 
     """
 
@@ -54,9 +55,11 @@ struct SudoersDraw {
 
   private mutating func command() -> String {
     one(
-      "ALL", "ALL", "ALL", "ALL, !/opt/a", "/opt/a", "/opt/a x", "/opt/a \"\"", "/opt/b", "!/opt/a",
-      "/opt/", "/opt/*", "TOOLS", "!TOOLS", "ALLBUT", "/opt/rootshell", "!/opt/rootshell",
-      "/opt/b, PASSWD: /opt/a", "sha256:\(SudoersDraw.checksum) /opt/d")
+      "ALL", "ALL", "ALL", "ALL, !/run/opt/a", "/run/opt/a", "/run/opt/a x", "/run/opt/a \"\"",
+      "/run/opt/b", "!/run/opt/a",
+      "/run/opt/", "/run/opt/*", "TOOLS", "!TOOLS", "ALLBUT", "/run/opt/rootshell",
+      "!/run/opt/rootshell",
+      "/run/opt/b, PASSWD: /run/opt/a", "sha256:\(SudoersDraw.checksum) /run/opt/d")
   }
 
   private mutating func privilege() -> String {
@@ -74,10 +77,11 @@ struct SudoersDraw {
   private mutating func defaults() -> String {
     let bound = one(
       "", "", "", ":alice", ":%ops", ":ADMINS", ":ALL, !bob", ">web", ">root", ">SERVICES", "@web1",
-      "@THERE", "@HERE", "!/opt/a", "!TOOLS", "!ALL", "!/opt/rootshell")
+      "@THERE", "@HERE", "!/run/opt/a", "!TOOLS", "!ALL", "!/run/opt/rootshell")
     let options = one(
       "!authenticate", "!authenticate", "authenticate", "rootpw", "targetpw", "runaspw", "!rootpw",
-      "!authenticate, rootpw", "timestamp_timeout=-1")
+      "!authenticate, rootpw", "timestamp_timeout=-1", "!pam_acct_mgmt", "!pam_session",
+      "pam_service=corp", "runaspw, !pam_acct_mgmt", "!authenticate, targetpw")
     let forAll = one(
       "exempt_group=ops", "pam_service=corp", "pam_login_service = \"corp-i\"", "!exempt_group",
       "runas_default=web", "!root_sudo", "!pam_acct_mgmt", "env_reset, !authenticate, authenticate")

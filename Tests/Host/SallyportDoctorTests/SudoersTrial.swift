@@ -19,8 +19,9 @@ struct SudoersTrial {
   ]
   /// One that no rule names, and those that rules name; with arguments that they name and others.
   private static let commands = [
-    "/srv/proof", "/opt/a", "/opt/a x", "/opt/a odd", "/opt/b", "/opt/b x", "/opt/c", "/opt/d",
-    "/opt/rootshell odd",
+    "/run/trial/proof", "/run/opt/a", "/run/opt/a x", "/run/opt/a odd", "/run/opt/b",
+    "/run/opt/b x",
+    "/run/opt/c", "/run/opt/d", "/run/opt/rootshell odd", "/run/opt/webshell odd",
   ]
 
   private let machine: FakeMachine
@@ -43,9 +44,11 @@ struct SudoersTrial {
       try machine.write(
         "/etc/pam.d/\(service)",
         """
-        auth optional pam_exec.so /srv/asked
+        auth optional pam_exec.so /run/trial/noted
         auth required pam_permit.so
+        account optional pam_exec.so /run/trial/noted
         account required pam_permit.so
+        session optional pam_exec.so /run/trial/noted
         session required pam_permit.so
 
         """)
@@ -56,8 +59,8 @@ struct SudoersTrial {
     _ name: String, _ uid: UInt32, _ group: UInt32, _ groups: [UInt32] = []
   ) -> AccountFacts.Account {
     AccountFacts.Account(
-      name: name, uid: uid, group: group, shell: name == "root" ? "/opt/rootshell" : "/bin/sh",
-      groups: groups)
+      name: name, uid: uid, group: group,
+      shell: ["root", "web"].contains(name) ? "/run/opt/\(name)shell" : "/bin/sh", groups: groups)
   }
 
   private static func groups(of account: AccountFacts.Account) -> [String] {
@@ -66,7 +69,7 @@ struct SudoersTrial {
 
   // MARK: what doctor says
 
-  /// For each caller and way: the answer for a shell, and the loosest of all.
+  /// For each caller and way: the answer for a shell, and all that are no refusals.
   func told(_ text: String, at now: UnixTime) throws -> [String: String] {
     try machine.write("/etc/sudoers", text)
     let real = Machine(root: machine.root, run: Machine.runProgram)
@@ -74,33 +77,50 @@ struct SudoersTrial {
     var answers: [String: String] = [:]
     for account in SudoersTrial.callers {
       let caller = sudoers.caller(account, groups: SudoersTrial.groups(of: account), at: now)
-      let target = SudoTarget(SudoersTrial.web, groups: ["web"])
-      let ways = [("shell", SudoWay.shell, "root"), ("web", .other(target), "web")]
-      for (name, way, user) in ways {
+      let web = SudoTarget(SudoersTrial.web, groups: ["web"])
+      for (name, way, user) in [
+        ("shell", SudoWay.shell, "root"), ("web", .other(web), "web"), ("login", .login, "root"),
+        ("login web", .other(web, .login), "web"),
+      ] {
         let rules = caller.rules(way)
-        let loosest = rules.someCommands ?? rules.shell
-        answers["\(account.name) \(name)"] = SudoersTrial.word(rules.shell, account.name, user)
-        answers["\(account.name) \(name) loosest"] = SudoersTrial.word(loosest, account.name, user)
+        let all = ([rules.shell] + rules.someCommands).map {
+          SudoersTrial.word($0, account.name, user)
+        }
+        answers["\(account.name) \(name)"] = all[0]
+        answers["\(account.name) \(name) all"] = SudoersTrial.all(all)
       }
-      answers["\(account.name) login"] =
-        SudoersTrial.word(caller.rules(.login).shell, account.name, "root")
     }
     return answers
   }
 
+  private static func all(_ answers: [String]) -> String {
+    Set(answers).subtracting(["refused"]).sorted().joined(separator: " or ")
+  }
+
   private static func word(_ rule: RootRule, _ caller: String, _ target: String) -> String {
     switch rule {
-    case .none: "refused"
-    case .asks(let owner, let service, _):
-      switch owner {
-      case .caller: "\(service) \(caller)"
-      case .root: "\(service) root"
-      case .target: "\(service) \(target)"
-      case .account(let name): "\(service) \(name)"
-      }
-    case .asksNothing: "in"
-    case .unseen(let gap): "unseen: \(gap)"
+    case .none: return "refused"
+    case .asks(let check, _): return word(check, ["auth"], caller, target)
+    case .asksNothing(_, let check, _): return word(check, [], caller, target)
+    case .unseen(let gap): return "unseen: \(gap)"
     }
+  }
+
+  /// The phases, the service, and whose account it is about.
+  private static func word(
+    _ check: RootCheck, _ first: [String], _ caller: String, _ target: String
+  ) -> String {
+    let about = first + (check.runsAccountPhase ? ["account"] : [])
+    let phases = about + (check.runsSessionPhase ? ["open_session"] : [])
+    if phases.isEmpty { return "in" }
+    let owner =
+      switch check.owner {
+      case .caller: caller
+      case .root: "root"
+      case .target: target
+      case .account(let name): name
+      }
+    return "\(phases.joined(separator: ",")) \(check.service) \(about.isEmpty ? "" : owner)"
   }
 
   // MARK: what sudo does
@@ -112,37 +132,35 @@ struct SudoersTrial {
     for account in SudoersTrial.callers {
       for (way, words) in [("shell", "-u root"), ("web", "-u web")] {
         for command in SudoersTrial.commands {
-          names.append("\(account.name) \(way)\(command == "/srv/proof" ? "" : " loosest")")
+          names.append("\(account.name) \(way)\(command == SudoersTrial.commands[0] ? "" : " all")")
           script += SudoersTrial.call(account, "\(words) \(command)")
         }
       }
-      names.append("\(account.name) login")
-      script += SudoersTrial.call(account, "-i -u root")
+      names += ["\(account.name) login", "\(account.name) login web"]
+      script += SudoersTrial.call(account, "-i -u root") + SudoersTrial.call(account, "-i -u web")
     }
     let answers = try run(script).components(separatedBy: "NEXT-CALL\n").dropFirst()
     guard answers.count == names.count else { throw Failure(output: "\(answers)") }
-    var results: [String: String] = [:]
+    var (results, all): ([String: String], [String: [String]]) = ([:], [:])
     for (name, answer) in zip(names, answers) {
       let found = SudoersTrial.meaning(of: answer)
-      results[name] = SudoersTrial.looser(results[name], found)
-      if name.hasSuffix(" shell") || name.hasSuffix(" web") { results["\(name) loosest"] = found }
+      all[name.hasSuffix(" all") ? name : "\(name) all", default: []].append(found)
+      if !name.hasSuffix(" all") { results[name] = found }
     }
-    return results
+    return results.merging(all.mapValues(SudoersTrial.all)) { one, _ in one }
   }
 
   struct Failure: Error { let output: String }
-
-  private static func looser(_ one: String?, _ other: String) -> String {
-    guard let one, one != "refused" else { return other }
-    return other == "in" ? other : one
-  }
 
   private static func meaning(of output: String) -> String {
     let refusals = ["is not allowed to", "is not in the sudoers file", "may not run sudo"]
     if refusals.contains(where: output.contains) { return "refused" }
     guard output.contains("IN-42") else { return output }
-    let asked = output.split(separator: "\n").first { $0.hasPrefix("ASKED ") }
-    return asked.map { String($0.dropFirst("ASKED ".count)) } ?? "in"
+    let notes = output.split(separator: "\n").filter { $0.hasPrefix("NOTED ") }
+      .map { $0.split(separator: " ").dropFirst() }.filter { $0.first != "close_session" }
+    guard let first = notes.first, let service = first.dropFirst().first else { return "in" }
+    let owner = first.first == "open_session" ? "" : first.last ?? ""
+    return "\(notes.compactMap(\.first).joined(separator: ",")) \(service) \(owner)"
   }
 
   private static func call(_ account: AccountFacts.Account, _ words: String) -> String {
@@ -150,8 +168,8 @@ struct SudoersTrial {
     echo NEXT-CALL
     setpriv --reuid \(account.uid) --regid \(account.group) --init-groups \
     sudo -k \(words) < /dev/null 2>&1
-    cat /srv/log
-    : > /srv/log
+    cat /run/trial/log
+    : > /run/trial/log
 
     """
   }
@@ -171,7 +189,10 @@ struct SudoersTrial {
     return SudoersTrial.callers.flatMap { account in
       SudoersTrial.doasWays.flatMap { way -> [String] in
         let rules = doas.rules(for: account, as: way == "web" ? SudoersTrial.web : nil)
-        return [rules.shell, rules.someCommands ?? rules.shell].map { rule in
+        let loosest = ([rules.shell] + rules.someCommands).max { one, other in
+          SudoersTrial.looseness(one) < SudoersTrial.looseness(other)
+        }
+        return [rules.shell, loosest ?? rules.shell].map { rule in
           switch rule {
           case .none: "deny"
           case .asks: "permit"
@@ -183,17 +204,27 @@ struct SudoersTrial {
     }
   }
 
+  private static func looseness(_ rule: RootRule) -> Int {
+    switch rule {
+    case .none: 0
+    case .asks: 1
+    case .unseen: 2
+    case .asksNothing: 3
+    }
+  }
+
   /// The same by `doas -C`: the loosest of three commands.
   func doneByDoas(_ text: String) throws -> [String] {
-    var script = try opening() + "mkdir /srv/x\n"
+    var script = try opening()
     try machine.write("/etc/doas.conf", text)
-    script += "cp \(machine.root)/etc/doas.conf /srv/doas.conf; chmod 644 /srv/doas.conf\n"
+    script +=
+      "cp \(machine.root)/etc/doas.conf /run/trial/doas.conf; chmod 644 /run/trial/doas.conf\n"
     for account in SudoersTrial.callers {
       for way in SudoersTrial.doasWays {
-        for command in ["/srv/proof", "/opt/a", "/opt/a x", "/opt/a odd"] {
+        for command in ["/run/trial/proof", "/run/opt/a", "/run/opt/a x", "/run/opt/a odd"] {
           script += """
             echo "$(setpriv --reuid \(account.uid) --regid \(account.group) --init-groups \
-            doas -C /srv/doas.conf -u \(way) \(command) 2>/dev/null)."
+            doas -C /run/trial/doas.conf -u \(way) \(command) 2>/dev/null)."
 
             """
         }
@@ -213,14 +244,18 @@ struct SudoersTrial {
     for file in ["sudoers", "passwd", "group", "shadow", "hosts", "nsswitch.conf", "pam.d"] {
       text += "mount --bind \(machine.root)/etc/\(file) /etc/\(file)\n"
     }
-    for directory in ["/opt", "/srv", "/run/sudo", "/var/log"] {
-      text += "mkdir -p \(directory); mount -t tmpfs -o mode=755 none \(directory)\n"
+    // What sudo logs and keeps stays here: in /run is the socket of a journal, too.
+    text += "log=$(readlink -f /dev/log || true)\n"
+    text += "mount -t tmpfs -o mode=755 none /run; mkdir -p /run/trial /run/opt /run/sudo\n"
+    text += "case $log in /run/*|'') ;; *) [ ! -S $log ] || mount --bind /dev/null $log ;; esac\n"
+    for directory in ["/var/log", "/var/lib/sudo"] {
+      text += "[ ! -d \(directory) ] || mount -t tmpfs -o mode=755 none \(directory)\n"
     }
-    let asked = "echo ASKED $PAM_SERVICE $PAM_USER >> /srv/log"
-    text += "printf '#!/bin/sh\\necho IN-42\\n' > /srv/proof\n: > /srv/log\n"
-    text += "printf '#!/bin/sh\\n\(asked)\\n' > /srv/asked\nchmod 755 /srv/proof /srv/asked\n"
-    text += "chmod 666 /srv/log\n"
-    text += "for name in a b c d rootshell; do cp /srv/proof /opt/$name; done\nset +e\n"
+    let noted = "echo NOTED $PAM_TYPE $PAM_SERVICE $PAM_USER >> /run/trial/log"
+    text += "cd /run/trial; printf '#!/bin/sh\\necho IN-42\\n' > proof\n: > log\n"
+    text += "printf '#!/bin/sh\\n\(noted)\\n' > noted\nchmod 755 proof noted\n"
+    text += "chmod 666 log\n"
+    text += "for name in a b c d rootshell webshell; do cp proof /run/opt/$name; done\nset +e\n"
     text += "chown root: /etc/sudoers; chmod 440 /etc/sudoers\n"
     return text
   }

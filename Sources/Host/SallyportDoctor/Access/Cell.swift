@@ -88,8 +88,8 @@ package struct AccessWay: Hashable, Sendable {
   }
 
   package let kind: Kind
-  /// PAM's name.
-  package let service: String
+  /// PAM's name of what really runs: of sudo, that which a line of sudoers may name.
+  package internal(set) var service: String
   /// As people call it: `sudo -i`.
   package let name: String
   /// sshd: where the connection comes from, where that matters.

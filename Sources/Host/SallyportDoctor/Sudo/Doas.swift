@@ -83,19 +83,18 @@ struct Doas: Equatable {
       return isMeant && (rule.target.map { number($0, uids) == uid } ?? true)
     }
     rules.shell = chosen.first { $0.command == nil }.map(Doas.answer) ?? .none
-    let others = chosen.compactMap(\.command).compactMap { command in
-      chosen.first { $0.command?.includes(command) != false }.map(Doas.answer)
+    for command in chosen.compactMap(\.command) {
+      let rule = chosen.first { $0.command?.includes(command) != false }
+      rules.add(rule.map(Doas.answer) ?? .none)
     }
-    let loosest = others.max { $0.looseness < $1.looseness }
-    rules.someCommands = loosest.flatMap { $0.looseness > rules.shell.looseness ? $0 : nil }
     return rules
   }
 
   private static func answer(_ rule: Rule) -> RootRule {
+    let check = RootCheck(service: service)
     if !rule.permits { return .none }
     return rule.asksNothing
-      ? .asksNothing(.nopass, service: service, rule.location)
-      : .asks(.caller, service: service, rule.location)
+      ? .asksNothing(.nopass, check, rule.location) : .asks(check, rule.location)
   }
 
   /// As doas, which compares numbers: names stand for those that the accounts have.

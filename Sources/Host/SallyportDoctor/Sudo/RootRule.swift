@@ -5,10 +5,19 @@ enum RootRule: Hashable {
   /// No rule is for it, or the last one forbids it.
   case none
   /// The location is the rule's.
-  case asks(PasswordOwner, service: String, FileLocation)
-  /// The location is that of the line which opens the way. The service is whose account phase runs.
-  case asksNothing(RuleOpening, service: String, FileLocation)
+  case asks(RootCheck, FileLocation)
+  /// The location is that of the line which opens the way.
+  case asksNothing(RuleOpening, RootCheck, FileLocation)
   case unseen(RuleGap)
+}
+
+/// What sudo or doas has PAM do.
+struct RootCheck: Hashable {
+  /// Whose account it is about, also where nobody is asked for a password.
+  var owner = PasswordOwner.caller
+  let service: String
+  var runsAccountPhase = true
+  var runsSessionPhase = true
 }
 
 /// Whose password, and so whose code, is asked for.
@@ -51,38 +60,40 @@ enum RuleGap: Hashable {
 struct RootRules: Hashable {
   /// For a shell, and for whatever else no rule names.
   var shell = RootRule.none
-  /// The loosest answer for a command that a rule names, where it is looser than the one above.
-  var someCommands: RootRule?
-  /// Whether rules for it are there, but for other hosts alone.
-  var isOnlyElsewhere = false
-  /// Whether PAM's account phase is run.
-  var runsAccountPhase = true
-  /// What `sudo -A` runs in place of the service, if that is another.
-  var askpassService: String?
-  /// For how many minutes sudo does not ask again, if a line says so; negative: never again.
-  var ticketMinutes: Double?
+  /// For commands that a line names: each answer that is another one than for a shell, once.
+  private(set) var someCommands: [RootRule] = []
+
+  mutating func add(_ rule: RootRule) {
+    let isKnown = ([shell] + someCommands).contains { $0.isLike(rule) }
+    if rule != .none, !isKnown { someCommands.append(rule) }
+  }
+
+  /// Whether a rule lets it do anything, as far as is known.
+  var isNone: Bool { shell == .none && someCommands.isEmpty }
 }
 
 extension RootRule {
   /// Whether it does the same, whichever line says so.
   func isLike(_ other: RootRule) -> Bool {
     switch (self, other) {
-    case (.none, .none): true
-    case (.asks(let owner, let service, _), .asks(let other, let otherService, _)):
-      owner == other && service == otherService
-    case (.asksNothing(_, let service, _), .asksNothing(_, let other, _)): service == other
-    case (.unseen, .unseen): true
+    case (.none, .none), (.unseen, .unseen): true
+    case (.asks(let check, _), .asks(let other, _)),
+      (.asksNothing(_, let check, _), .asksNothing(_, let other, _)):
+      check == other
     case (.none, _), (.asks, _), (.asksNothing, _), (.unseen, _): false
     }
   }
+}
 
-  /// Larger where less is asked.
-  var looseness: Int {
+extension RuleGap {
+  /// For people.
+  var text: String {
     switch self {
-    case .none: 0
-    case .asks: 1
-    case .unseen: 2
-    case .asksNothing: 3
+    case .file(let reason), .complaint(let reason): reason
+    case .source(let name): "the rules of \(name) are not looked up"
+    case .netgroup(let name): "who and what is in the netgroup \(name.dropFirst())"
+    case .group(let name): "who is in the group \(name)"
+    case .host(let name): "whether \(name) is this machine"
     }
   }
 }

@@ -1,14 +1,26 @@
 import PAMStack
 import SallyportCore
 
-/// How root's shell, or that of another account, is asked for.
-enum SudoWay: Equatable {
-  /// `sudo COMMAND`, `sudo -s`
-  case shell
-  /// `sudo -i`
-  case login
-  /// `sudo -u ACCOUNT COMMAND`
-  case other(SudoTarget)
+/// How sudo is called.
+struct SudoWay: Equatable {
+  enum Form: Equatable {
+    /// `sudo COMMAND`, `sudo -s`
+    case command
+    /// `sudo -i`
+    case login
+    /// `sudo -A COMMAND`, which may run another service
+    case askpass
+  }
+
+  var form = Form.command
+  /// Whom the caller becomes: nil is root.
+  var target: SudoTarget?
+
+  static let shell = SudoWay()
+  static let login = SudoWay(form: .login)
+  static func other(_ target: SudoTarget, _ form: Form = .command) -> SudoWay {
+    SudoWay(form: form, target: target)
+  }
 }
 
 /// What sudoers says about one account that calls sudo. sudo looks for the last rule that is for
@@ -32,7 +44,6 @@ struct SudoCaller {
     /// Whether it is called as the account that sudo takes for root.
     fileprivate let isRootByName: Bool
     fileprivate let choices: [Choice]
-    fileprivate let isElsewhere: Bool
     /// By the lines of Defaults for some users, and by the groups that are never asked.
     fileprivate let settings, exempt: [SudoersMatch]
   }
@@ -56,27 +67,23 @@ struct SudoCaller {
   private let user: SudoersUser
   private let now: UnixTime
   private let choices: [Choice]
-  private let isElsewhere: Bool
 
   init(_ user: SudoersUser, _ policy: SudoersPolicy, at now: UnixTime) {
     (self.policy, self.user, self.now) = (policy, user, now)
-    var (choices, isElsewhere) = ([Choice](), false)
+    var choices: [Choice] = []
     for (index, rule) in policy.rules.enumerated().reversed() {
       let match = policy.aliases.match(rule.users, .user, by: user.match)
       guard let doubt = SudoCaller.doubt(match) else { continue }
       for (place, privilege) in rule.privileges.enumerated().reversed() {
         let match = policy.aliases.match(privilege.hostItems, .host, by: policy.matchesHost)
-        guard let other = SudoCaller.doubt(match) else {
-          isElsewhere = true
-          continue
-        }
+        guard let other = SudoCaller.doubt(match) else { continue }
         choices.append(
           Choice(
             number: Kind.Choice(rule: index, privilege: place, doubt: doubt ?? other),
             location: rule.location, privilege: privilege, doubt: doubt ?? other))
       }
     }
-    (self.choices, self.isElsewhere) = (choices, isElsewhere)
+    self.choices = choices
   }
 
   /// nil if it does not match; why that is not sure.
@@ -92,7 +99,7 @@ struct SudoCaller {
     let exempting = policy.defaults.flatMap(\.options).filter { $0.name == "exempt_group" }
     return Kind(
       isRoot: user.uid == 0, isRootByName: user.name == policy.root.user.name,
-      choices: choices.map(\.number), isElsewhere: isElsewhere,
+      choices: choices.map(\.number),
       settings: policy.defaults.filter { $0.sign == ":" }.map {
         policy.aliases.match($0.items, .user, by: user.match)
       }, exempt: exempting.map { user.isMember(of: $0.value) })
@@ -102,30 +109,16 @@ struct SudoCaller {
 
   func rules(_ way: SudoWay) -> RootRules {
     var rules = RootRules()
-    rules.isOnlyElsewhere = choices.isEmpty && isElsewhere
-    let target = target(way)
-    let settings = settings(target, .unnamed)
+    let target = way.target ?? policy.root
     if let gap = policy.gap {
       rules.shell = .unseen(gap)
-    } else if case .login = way {
+    } else if way.form == .login {
       rules.shell = answer(.named("\(target.shell) \"\""), target, way)
     } else {
       rules.shell = answer(.unnamed, target, way)
-      let loosest = named().map { answer(.named($0), target, way) }
-        .max { $0.looseness < $1.looseness }
-      rules.someCommands = loosest.flatMap { $0.looseness > rules.shell.looseness ? $0 : nil }
-    }
-    rules.runsAccountPhase = settings["pam_acct_mgmt"]?.isOn != false
-    let askpass = settings["pam_askpass_service"].flatMap { $0.isOn ? $0.value : nil }
-    rules.askpassService = askpass != service(settings, way) ? askpass : nil
-    rules.ticketMinutes = settings["timestamp_timeout"].flatMap {
-      $0.isOn ? Double($0.value) : 0
+      for name in named() { rules.add(answer(.named(name), target, way)) }
     }
     return rules
-  }
-
-  private func target(_ way: SudoWay) -> SudoTarget {
-    if case .other(let target) = way { target } else { policy.root }
   }
 
   /// The commands that rules for it or options name, as they are written.
@@ -211,36 +204,43 @@ struct SudoCaller {
     of hit: Hit?, _ settings: SudoSettings, _ target: SudoTarget, _ way: SudoWay
   ) -> RootRule {
     guard let hit, hit.isAllowed else { return .none }
-    let service = service(settings, way)
+    if user.uid == 0, settings["root_sudo"]?.isOn == false { return .none }
+    for option in SudoCaller.ofChecks { if let gap = settings[option]?.gap { return .unseen(gap) } }
+    let check = check(settings, way)
     func open(_ opening: RuleOpening, _ location: FileLocation) -> RootRule {
-      .asksNothing(opening, service: service, location)
+      .asksNothing(opening, check, location)
     }
-    if user.uid == 0 {
-      return settings["root_sudo"]?.isOn == false ? .none : open(.callerIsRoot, hit.location)
-    }
+    if user.uid == 0 { return open(.callerIsRoot, hit.location) }
     if user.uid == target.user.uid { return open(.sameAccount, hit.location) }
     if hit.asksNothing == true { return open(.noPassword, hit.location) }
     if hit.asksNothing == nil, let setting = settings["authenticate"] {
       if let gap = setting.gap { return .unseen(gap) }
       if !setting.isOn { return open(.notAuthenticated, setting.location) }
     }
-    if let exempt = exempt(settings, service) { return exempt }
-    for option in [
-      "rootpw", "runaspw", "targetpw", "runas_default", "pam_service", "pam_login_service",
-    ] {
-      if let gap = settings[option]?.gap { return .unseen(gap) }
-    }
-    return .asks(owner(settings), service: service, hit.location)
+    return exempt(settings, check) ?? .asks(check, hit.location)
+  }
+
+  /// What decides whose account PAM is asked about, and by which service.
+  private static let ofChecks = [
+    "rootpw", "runaspw", "targetpw", "runas_default", "pam_service", "pam_login_service",
+    "pam_askpass_service", "pam_acct_mgmt", "pam_session",
+  ]
+
+  private func check(_ settings: SudoSettings, _ way: SudoWay) -> RootCheck {
+    RootCheck(
+      owner: owner(settings), service: service(settings, way),
+      runsAccountPhase: settings["pam_acct_mgmt"]?.isOn != false,
+      runsSessionPhase: settings["pam_session"]?.isOn != false)
   }
 
   /// What `exempt_group` opens for it.
-  private func exempt(_ settings: SudoSettings, _ service: String) -> RootRule? {
+  private func exempt(_ settings: SudoSettings, _ check: RootCheck) -> RootRule? {
     guard let setting = settings["exempt_group"] else { return nil }
     if let gap = setting.gap { return .unseen(gap) }
     guard setting.isOn else { return nil }
     switch user.isMember(of: setting.value) {
     case .included:
-      return .asksNothing(.exemptGroup(setting.value), service: service, setting.location)
+      return .asksNothing(.exemptGroup(setting.value), check, setting.location)
     case .excluded, .none: return nil
     case .unknown(let gap): return .unseen(gap)
     }
@@ -257,8 +257,14 @@ struct SudoCaller {
   }
 
   private func service(_ settings: SudoSettings, _ way: SudoWay) -> String {
-    let (option, usual) = way == .login ? ("pam_login_service", "sudo-i") : ("pam_service", "sudo")
-    return settings[option].flatMap { $0.isOn ? $0.value : nil } ?? usual
+    func named(_ option: String) -> String? {
+      settings[option].flatMap { $0.isOn ? $0.value : nil }
+    }
+    switch way.form {
+    case .command: return named("pam_service") ?? "sudo"
+    case .login: return named("pam_login_service") ?? "sudo-i"
+    case .askpass: return named("pam_askpass_service") ?? named("pam_service") ?? "sudo"
+    }
   }
 
   // MARK: options
@@ -292,13 +298,17 @@ struct SudoCaller {
     }
   }
 
+  private static let usuallyOn: Set = [
+    "authenticate", "pam_acct_mgmt", "pam_session", "root_sudo",
+  ]
+
   private static func take(
     _ option: SudoersOption, _ location: FileLocation, _ match: SudoersMatch,
     into settings: inout SudoSettings
   ) {
     guard let gap = doubt(match) else { return }
     let known = settings[option.name]
-    let isOn = known?.isOn ?? ["authenticate", "pam_acct_mgmt", "root_sudo"].contains(option.name)
+    let isOn = known?.isOn ?? usuallyOn.contains(option.name)
     if gap != nil, isOn == option.isOn, known?.value ?? "" == option.value { return }
     settings[option.name] = SudoSetting(
       isOn: option.isOn, value: option.value, location: location, gap: gap)

@@ -1,5 +1,5 @@
 /// One member of a list in sudoers, such as `alice`, `!%ops`, `ADMINS` or `/bin/ls -l`.
-struct SudoersItem: Equatable {
+struct SudoersItem: Hashable {
   let isNegated: Bool
   /// Of a command: as it is written.
   let name: String

@@ -47,6 +47,20 @@ struct SudoersPolicy: Equatable {
     }
   }
 
+  /// Whether a line sets the option for somebody.
+  func sets(_ option: String) -> Bool {
+    defaults.contains { $0.options.contains { $0.name == option && $0.isOn } }
+  }
+
+  /// The lists of accounts that tell apart those whom somebody becomes.
+  var runasLists: Set<[SudoersItem]> {
+    let ofCommands = rules.flatMap(\.privileges).flatMap(\.commands).compactMap(\.runas?.items)
+    let bound = defaults.filter { $0.sign == ">" }.map(\.items)
+    let usual = defaults.flatMap(\.options).filter { $0.name == "runas_default" }
+      .map { [SudoersItem($0.value)] }
+    return Set(ofCommands + bound + usual)
+  }
+
   /// Whether hosts include this one. A name with a domain may be its name in the DNS.
   func matchesHost(_ name: String) -> SudoersMatch {
     if name == "ALL" { return .included }

@@ -1,0 +1,157 @@
+import Foundation
+import PAMStack
+import SallyportCore
+import SallyportSystem
+import Testing
+
+@testable import SallyportDoctor
+
+/// The cells of sudo, by sudoers and by what the stacks say.
+@Suite struct `Who becomes another account` {
+  private let fake = FakeMachine()
+  private let asks =
+    "auth required pam_unix.so\nauth required pam_sallyport.so\naccount required pam_unix.so\n"
+    + "session required pam_permit.so\n"
+  private let open =
+    "auth required pam_unix.so\naccount required pam_unix.so\nsession required pam_permit.so\n"
+  private let shut =
+    "auth required pam_unix.so\naccount required pam_deny.so\nsession required pam_permit.so\n"
+
+  init() throws {
+    try fake.write("/etc/debian_version", "12\n")
+    try fake.write("/etc/pam.d/other", "auth required pam_deny.so\n")
+    for service in ["sudo", "sudo-i"] { try fake.write("/etc/pam.d/\(service)", asks) }
+    try fake.write("/etc/pam.d/corp", open)
+    try fake.write("/etc/pam.d/shut", shut)
+    let people = ["root:x:0:0", "alice:x:1000:1000", "bob:x:1001:1001", "git:x:999:999"]
+    try fake.write("/etc/passwd", people.map { "\($0)::/:/bin/sh\n" }.joined())
+    try fake.write("/etc/group", "root:x:0:\nalice:x:1000:\nbob:x:1001:\ngit:x:999:\n")
+    try shadow()
+  }
+
+  private func shadow(root: String = "::", alice: String = "$6$x$y") throws {
+    try fake.write(
+      "/etc/shadow",
+      """
+      root:$6$x$y:19000:0:99999:7:\(root)
+      alice:\(alice):19000:0:99999:7:::
+      bob:$6$x$y:19000:0:99999:7:::
+      git:*:19000:0:99999:7:::
+
+      """)
+  }
+
+  private func table(_ sudoers: String, enrolled: [String] = ["root", "alice", "bob"]) throws
+    -> AccessTable
+  {
+    try fake.write("/etc/sudoers", sudoers + "\n")
+    let store = Store(root: Array("\(fake.root)/store".utf8), owner: .effectiveUser)
+    var facts = AccessFacts(of: fake.machine, store, at: Healthy.now)
+    facts.isStoreBroken = false
+    for name in enrolled { facts.enrollments[name] = .enrolled([.totp]) }
+    return AccessTable(facts)
+  }
+
+  /// Of alice, by the name of the way.
+  private func cells(_ sudoers: String, enrolled: [String] = ["root", "alice", "bob"]) throws
+    -> [String: Cell]
+  {
+    let row = try table(sudoers, enrolled: enrolled).rows.first { $0.user == "alice" }
+    let cells = (row?.cells ?? []).filter { $0.way.kind.family == .sudo }
+    return Dictionary(cells.map { ($0.way.name, $0) }) { first, _ in first }
+  }
+
+  private func verdicts(_ sudoers: String, enrolled: [String] = ["root", "alice", "bob"]) throws
+    -> [String: Verdict]
+  {
+    try cells(sudoers, enrolled: enrolled).mapValues(\.verdict)
+  }
+
+  @Test func `of several commands that lines name, the one that lets in most is told`() throws {
+    let lines = "Defaults!/bin/a rootpw\nDefaults!/bin/b pam_service=corp\nalice ALL=(root) "
+    let some = "sudo, some commands"
+    #expect(try verdicts(lines + "/bin/a")[some] == .asked(.codeOfAnother))
+    #expect(try verdicts(lines + "/bin/a", enrolled: ["alice"])[some] == nil)
+    #expect(try verdicts(lines + "/bin/a, /bin/b")[some] == .withoutCode(.noLine))
+    #expect(try verdicts(lines + "/bin/c, /bin/a", enrolled: ["alice"])[some] == .asked(.code))
+    #expect(try verdicts(lines + "ALL")[some] == .withoutCode(.noLine))
+  }
+
+  @Test(arguments: [
+    "alice ALL=(git) NOPASSWD: ALL", "Runas_Alias G = git\nalice ALL=(G) NOPASSWD: ALL",
+    "alice ALL=(#999) NOPASSWD: ALL", "alice ALL=(%git) NOPASSWD: ALL",
+    "alice ALL=(%#999) NOPASSWD: ALL", "alice ALL=(ALL, !root, !bob) NOPASSWD: ALL",
+    "Defaults>git !authenticate\nalice ALL=(ALL) ALL",
+    "Defaults runas_default=git\nalice ALL=NOPASSWD: ALL",
+  ]) func `who is meant is found by name, number, group and alias`(lines: String) throws {
+    let cell = try cells(lines)["sudo -u"]
+    #expect(cell?.verdict.name == "withoutCode" && cell?.detail == "git")
+  }
+
+  @Test func `who becomes another account by some commands alone has a row`() throws {
+    try shadow(alice: "*")
+    let lines = "alice ALL=(git) NOPASSWD: /bin/a"
+    #expect(try verdicts(lines)["sudo -u, some commands"] == .withoutCode(.noPasswd))
+    #expect(try verdicts(lines)["sudo -u"] == .refused(.noRule))
+    #expect(try verdicts("alice ALL=(git) !ALL", enrolled: []).isEmpty)
+  }
+
+  @Test func `each account counts where sudo asks for the code of the target`() throws {
+    let lines = "Defaults targetpw\nalice ALL=(ALL, !root) ALL"
+    let corp = "[rule bob]\nmatch_user = bob\nstate = disabled\n"
+    #expect(try cells(lines)["sudo -u"]?.verdict == .asked(.codeOfAnother))
+    try fake.write("/etc/security/sallyport.conf", corp)
+    let cell = try cells(lines)["sudo -u"]
+    #expect(cell?.verdict == .withoutCode(.disabled) && cell?.detail == "bob")
+  }
+
+  @Test func `sudo -i -u is told of where it lets in more`() throws {
+    let lines = "alice ALL=(git) ALL"
+    #expect(try verdicts(lines)["sudo -i -u"] == nil)
+    try fake.write("/etc/pam.d/sudo-i", open)
+    #expect(try verdicts(lines)["sudo -i -u"] == .withoutCode(.noLine))
+  }
+
+  @Test func `sudo -A runs the service that a line names`() throws {
+    let lines = "alice ALL=(ALL) ALL\nDefaults pam_askpass_service="
+    #expect(try verdicts(lines + "sudo")["sudo -A"] == nil)
+    #expect(try cells(lines + "corp")["sudo -A"]?.way.service == "corp")
+    #expect(try verdicts(lines + "corp")["sudo -A"] == .withoutCode(.noLine))
+  }
+
+  @Test func `the account phase is that of the account whose password is asked for`() throws {
+    let lines = "Defaults rootpw\nalice ALL=(ALL) NOPASSWD: ALL"
+    #expect(try verdicts(lines)["sudo"] == .withoutCode(.noPasswd))
+    try shadow(root: ":1:")
+    #expect(try verdicts(lines)["sudo"] == .refused(.expired))
+    #expect(try verdicts("alice ALL=(ALL) NOPASSWD: ALL")["sudo"] == .withoutCode(.noPasswd))
+  }
+
+  @Test func `without an account phase nothing of it counts, whether a rule asks or not`() throws {
+    let lines = "Defaults pam_service=shut\nDefaults:alice !pam_acct_mgmt\nalice ALL=(ALL) "
+    for service in ["shut"] { try fake.write("/etc/pam.d/\(service)", shut) }
+    #expect(try verdicts(lines + "ALL")["sudo"] == .withoutCode(.noLine))
+    #expect(try verdicts(lines + "NOPASSWD: ALL")["sudo"] == .withoutCode(.noPasswd))
+    let others = lines.replacing("!pam_acct_mgmt", with: "pam_acct_mgmt")
+    #expect(try verdicts(others + "ALL")["sudo"] == .refused(.stackShut))
+    let one = "Defaults pam_service=shut\nDefaults!/bin/a !pam_acct_mgmt\nalice ALL=(ALL) ALL"
+    #expect(try verdicts(one)["sudo, some commands"] == .withoutCode(.noLine))
+  }
+
+  @Test func `a cell has the service that sudo really runs`() throws {
+    let lines = "Defaults:alice pam_service=corp\nalice ALL=(ALL) ALL"
+    let table = try table(lines)
+    let row = try #require(table.rows.first { $0.user == "alice" })
+    let cell = try #require(row.cells.first { $0.way.name == "sudo" })
+    #expect(cell.way.service == "corp" && cell.verdict == .withoutCode(.noLine))
+    #expect(!table.isOurs(cell.way))
+    // sudo -i asks.
+    #expect(table.severity(of: cell, in: row) == .error)
+  }
+
+  @Test func `what is not known is told in words`() throws {
+    let cell = try cells("+ops ALL=(ALL) NOPASSWD: ALL")["sudo"]
+    #expect(cell?.verdict == .unseen(.sudoSilent))
+    #expect(cell?.detail == "who and what is in the netgroup ops")
+  }
+}

@@ -141,7 +141,7 @@ class Ways:
         passwords = self.passwords | ({person.name: password} if password else {})
         typist = Typist(person.name, passwords, code, enrolls, has_shell)
         talk = typist.log_in(self.command(person, way))
-        if way in SUDO and "change" in talk.asked and not self._has_rule(person, way):
+        if way in SUDO and {"change", "new"} & {*talk.asked} and not self._has_rule(person, way):
             # sudo looks for a rule after that.
             talk.user, talk.note = None, "no rule, whatever the new password is"
         if talk.is_in and talk.user not in self._users(person, way):

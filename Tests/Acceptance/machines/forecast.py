@@ -22,6 +22,7 @@ WORST = (REFUSED, ASKED, UNSEEN, OPEN)  # the worse the later: what a column of 
 UNSEEN_FOR = {
     "notRoot", "fleetSilent", "fleetKeeps", "sshdSilent", "sudoSilent",
     "keysElsewhere", "polkitRules", "moduleDecides", "tooComplex", "tooMany", "slowFiles",
+    "otherStore",
 }
 MOST_UNSEEN = 0.02
 

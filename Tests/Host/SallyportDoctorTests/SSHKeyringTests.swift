@@ -25,8 +25,12 @@ struct KeyLineCase: CustomTestStringConvertible {
     KeyLineCase(
       name: "a quote in quotes", line: "command=\"echo \\\"a b\\\" c\" \(key)", answer: .yes),
     KeyLineCase(name: "for this place", line: "from=\"10.0.0.1,127.0.0.0/8\" \(key)", answer: .yes),
-    KeyLineCase(name: "for another place", line: "from=\"10.0.0.0/8\" \(key)", answer: .no),
-    KeyLineCase(name: "not for this place", line: "from=\"*,!127.0.0.1\" \(key)", answer: .no),
+    KeyLineCase(
+      name: "for another place", line: "from=\"10.0.0.0/8\" \(key)",
+      answer: .from(hosts: "10.0.0.0/8")),
+    KeyLineCase(
+      name: "not for this place", line: "from=\"*,!127.0.0.1\" \(key)",
+      answer: .from(hosts: "*,!127.0.0.1")),
     KeyLineCase(
       name: "one that signs others", line: "cert-authority,principals=\"a\" \(key)",
       answer: .unseen(.elsewhere(keyword: "cert-authority"))),

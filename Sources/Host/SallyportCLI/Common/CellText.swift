@@ -91,6 +91,7 @@ extension AccessGap {
     case .tooComplex: "too many ways through the stack"
     case .tooMany: "too many kinds of accounts"
     case .slowFiles: "a home does not answer"
+    case .otherStore: "the line names another store"
     }
   }
 }

@@ -19,6 +19,8 @@ package struct AccessFacts {
   let doas: Doas
   let polkit: PolkitFacts
   private(set) var policies: PolicySources
+  /// Where the enrollments are from.
+  private let store: String
   /// Whether no login can succeed by the store.
   var isStoreBroken = false
   /// By login name; nobody else is enrolled in the files of this machine.
@@ -39,13 +41,13 @@ extension AccessFacts {
   ) {
     let accounts = accounts ?? AccountFacts(of: machine)
     let policies = PolicySources(store, of: machine)
-    let terms = PolicyTerms(of: [machine.stacks.stack(of: "sshd")], policies)
+    let terms = PolicyTerms(of: ServiceStack.ours(of: machine), policies)
     self.init(
       machine: machine, now: now, stacks: machine.stacks, accounts: accounts,
       ssh: SSHAccess(of: machine, accounts, origins: terms.origins),
       sudoers: sudoers ?? Sudoers(of: machine),
       doas: Doas(of: machine, accounts), polkit: PolkitFacts(of: machine),
-      policies: policies)
+      policies: policies, store: store.root.text)
     gaps = accounts.gaps.map(\.text)
     do throws(StoreTrouble) {
       try look(in: store)
@@ -81,6 +83,13 @@ extension AccessFacts {
         if enrollments[account.name] == nil { enrollments[account.name] = .broken }
       }
     }
+  }
+
+  /// The first line of ours that looks for enrollments in another store. Under a root of its own a
+  /// machine has the usual one anywhere.
+  func lineOfOtherStore(in stack: ServiceStack) -> StackEntry? {
+    let usual = machine.root.isEmpty ? Store.usualRoot : store
+    return ModuleLines(of: stack).lines.first { ($0.value(of: "store") ?? usual) != store }
   }
 
   /// As it will be with these files of pam.d.

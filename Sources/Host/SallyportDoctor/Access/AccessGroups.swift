@@ -23,9 +23,8 @@ extension AccessTable {
     var ways: [GroupKey: [(user: String, way: AccessWay)]] = [:]
     for row in rows {
       for cell in row.cells {
-        let severity = severity(of: cell, in: row)
-        if case .refused = cell.verdict, severity == .ok { continue }
-        let key = GroupKey(cell, severity, isMixed: row.isMixed(cell.way))
+        if case .refused = cell.verdict, cell.severity == .ok { continue }
+        let key = GroupKey(cell, isMixed: row.isMixed(cell.way))
         if ways[key] == nil { keys.append(key) }
         ways[key, default: []].append((row.user, cell.way))
       }
@@ -72,8 +71,8 @@ extension AccessTable {
     let purpose: FileLocation?
 
     /// `isMixed`: the account has other cells of this way with other verdicts.
-    init(_ cell: Cell, _ severity: Severity, isMixed: Bool) {
-      (verdict, self.severity, purpose) = (cell.verdict, severity, cell.purpose)
+    init(_ cell: Cell, isMixed: Bool) {
+      (verdict, severity, purpose) = (cell.verdict, cell.severity, cell.purpose)
       methods = isMixed ? "(\(cell.methods.joined(separator: ",")))" : ""
       var isAsked = false
       if case .asked = cell.verdict { isAsked = true }

@@ -1,8 +1,20 @@
 // What the cells mean for the exit status of doctor.
 
 extension AccessTable {
-  /// How bad a cell of this row is.
-  package func severity(of cell: Cell, in row: Row) -> Severity {
+  /// Puts down how bad each cell is, beside the others of its account.
+  mutating func weigh() {
+    rows = rows.map { row in
+      var weighed = row
+      weighed.cells = row.cells.map { cell in
+        var weighed = cell
+        weighed.severity = severity(of: cell, in: row)
+        return weighed
+      }
+      return weighed
+    }
+  }
+
+  private func severity(of cell: Cell, in row: Row) -> Severity {
     switch cell.verdict {
     case .asked: .ok
     case .unseen: isOurs(cell.way) ? .unseen : .ok
@@ -31,7 +43,7 @@ extension AccessTable {
 
   /// The worst of all cells.
   package var severity: Severity {
-    let worst = rows.flatMap { row in row.cells.map { severity(of: $0, in: row) } }.max() ?? .ok
+    let worst = rows.flatMap(\.cells).map(\.severity).max() ?? .ok
     return max(worst, gaps.isEmpty ? .ok : .unseen)
   }
 }

@@ -11,7 +11,7 @@ package struct AccessTable {
     package var cells: [Cell]
   }
 
-  package private(set) var rows: [Row] = []
+  package internal(set) var rows: [Row] = []
   /// The services whose stacks have a line of ours.
   private let ours: Set<String>
   /// What could not be listed, one line each.
@@ -33,6 +33,7 @@ package struct AccessTable {
           cells: ways.cells(for: account, kind)))
     }
     take(AccessPurposes(facts, ways.forecaster, services: ways.services))
+    weigh()
   }
 
   private mutating func take(_ purposes: AccessPurposes) {
@@ -90,6 +91,8 @@ final class AccessWays {
 
   private let facts: AccessFacts
   private let others: [String]
+  /// From where others than sshd may be called.
+  private let connections: [SSHConnection]
   private let hasSu, hasLogin: Bool
   private let administrators: (names: Set<String>, unseen: String?)
   let forecaster: Forecaster
@@ -108,6 +111,8 @@ final class AccessWays {
       !own.contains($0) && !KnownServices.withoutAuth.contains($0)
     }
     self.others = others
+    let asked = facts.ssh?.connections ?? []
+    connections = asked.isEmpty ? [.elsewhere(port: "22")] : asked
     let there = { (name: String) in facts.machine.file("/etc/pam.d/\(name)").value != nil }
     (hasSu, hasLogin) = (there("su"), there("login"))
     services = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "doas", "polkit-1"] + others
@@ -130,7 +135,8 @@ final class AccessWays {
   func isOfInterest(_ account: AccountFacts.Account, _ kind: Class) -> Bool {
     if account.uid == 0 || account.password != .none { return true }
     if facts.isKnown(account) { return true }
-    return kind.ssh?.hasKey == true || root.hasRule(account, kind.root)
+    if let ssh = kind.ssh, ssh.hasKey ?? kind.givesPrompt { return true }
+    return root.hasRule(account, kind.root)
   }
 
   func cells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
@@ -153,13 +159,27 @@ final class AccessWays {
     if hasLogin {
       plain.append((AccessWay(kind: .login, service: "login", name: "login"), roots("login")))
     }
-    plain += others.map { (AccessWay(kind: .other, service: $0, name: $0), roots($0)) }
     for (way, steps) in plain {
       var decided = forecaster.decided(steps, of: account)
       if !shell.givesPrompt, decided.isIn { decided = Decided(.refused(.noShell)) }
       cells.append(Cell(way, decided))
     }
-    return cells
+    return cells + others.map { other($0, account) }
+  }
+
+  /// A service that may give a mailbox as well as a shell, and be called from anywhere: what lets in
+  /// the most.
+  private func other(_ service: String, _ account: AccountFacts.Account) -> Cell {
+    var way = AccessWay(kind: .other, service: service, name: service)
+    var (worst, steps) = (forecaster.decided(roots(service), of: account), roots(service))
+    for connection in connections {
+      steps.remote = connection.address
+      let decided = forecaster.decided(steps, of: account)
+      if decided.verdict.badness > worst.verdict.badness {
+        (worst, way.origin) = (decided, connection.name)
+      }
+    }
+    return Cell(way, worst)
   }
 
   // MARK: polkit

@@ -64,6 +64,8 @@ package enum AccessGap: String, CaseIterable, Sendable {
   case tooMany
   /// Homes that do not answer in time.
   case slowFiles
+  /// The line looks for enrollments in another store than the one that was read.
+  case otherStore
 }
 
 /// One account at one way in.
@@ -78,6 +80,8 @@ package struct Cell: Equatable, Sendable {
   package var detail: String?
   /// The line of `without_code` that says it is meant so.
   package var purpose: FileLocation?
+  /// How bad it is, beside the other cells of the account.
+  package internal(set) var severity = Severity.ok
 }
 
 /// A way in.
@@ -124,6 +128,21 @@ extension Verdict {
     case .refused(let reason): reason.rawValue
     case .withoutCode(let reason): reason.rawValue
     case .unseen(let reason): reason.rawValue
+    }
+  }
+}
+
+extension Verdict {
+  /// Whether it may be another one for somebody who is enrolled, or is not.
+  var hangsOnEnrollment: Bool {
+    switch self {
+    case .asked: true
+    case .refused(let barrier): barrier.isOurs
+    case .withoutCode(.voluntary), .withoutCode(.offered), .withoutCode(.nullok),
+      .withoutCode(.enrolls),
+      .withoutCode(.exempt):
+      true
+    case .withoutCode, .unseen: false
     }
   }
 }

@@ -76,13 +76,22 @@ final class Forecaster {
       let end = { (hasCodes: Bool) in
         self.end(steps, account, person, in: stack, hasCodes: hasCodes, mayBeEmpty: mayBeEmpty)
       }
-      let decided = PAMForecast.decided(
-        thief: end(false), owner: { end(true) }, stack, around: around)
+      let decided = seen(
+        PAMForecast.decided(thief: end(false), owner: { end(true) }, stack, around: around),
+        in: stack)
       known[kind] = decided
       return decided
     }
     guard let first = all.first else { return Decided(.refused(.notEnrolled)) }
     return all.allSatisfy { $0.verdict == first.verdict } ? first : facts.fleet.doubt
+  }
+
+  /// What hangs on an enrollment that was not looked for is not known.
+  private func seen(_ decided: Decided, in stack: ServiceStack) -> Decided {
+    guard decided.verdict.hangsOnEnrollment, let line = facts.lineOfOtherStore(in: stack) else {
+      return decided
+    }
+    return Decided(.unseen(.otherStore), at: line.location, line.value(of: "store"))
   }
 
   private func end(

@@ -52,6 +52,10 @@ struct SSHForecast {
     switch ssh.key(of: account, from: connection) {
     case .no: return Decided(.refused(.noKey))
     case .yes: return behindKey(entrance, account, connection)
+    case .from(let hosts):
+      var decided = behindKey(entrance, account, connection)
+      if decided.isIn { decided.detail = decided.detail ?? "from=\(hosts)" }
+      return decided
     case .unseen(let gap):
       let decided = behindKey(entrance, account, connection)
       return decided.isIn ? unseen(gap) : decided

@@ -35,12 +35,7 @@ package struct ModuleLines: Equatable {
 
   /// The value of `key=` on the auth line, or else on any line.
   package func value(of key: String) -> String? {
-    for line in of(.auth) + lines {
-      if let word = line.arguments.first(where: { $0.hasPrefix("\(key)=") }) {
-        return String(word.dropFirst(key.count + 1))
-      }
-    }
-    return nil
+    (of(.auth) + lines).lazy.compactMap { $0.value(of: key) }.first
   }
 }
 
@@ -58,6 +53,12 @@ extension StackEntry {
   }
 
   func has(_ word: String) -> Bool { arguments.contains(word) }
+
+  /// The value of the first `key=`.
+  func value(of key: String) -> String? {
+    let word = arguments.first { $0.hasPrefix("\(key)=") }
+    return word.map { String($0.dropFirst(key.count + 1)) }
+  }
 }
 
 extension ModuleLines {

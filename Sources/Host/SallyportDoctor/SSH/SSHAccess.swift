@@ -106,9 +106,20 @@ struct SSHAccess {
   /// the account try.
   func key(of account: AccountFacts.Account, from connection: SSHConnection) -> SSHKeyAnswer {
     switch door(of: SSHLogin(account, accounts), from: connection) {
-    case .seen(let door): keyring.key(of: account, door.settings, from: connection)
+    case .seen(let door): key(of: account, door, from: connection)
     case .unseen: SSHAccess.unknownKey
     }
+  }
+
+  /// What no connection is about is told of on the first.
+  private func key(
+    of account: AccountFacts.Account, _ door: SSHDoor, from connection: SSHConnection
+  ) -> SSHKeyAnswer {
+    let isFirst = connection == connections.first
+    let answer = keyring.key(
+      of: account, door.settings, from: connection, others: isFirst ? connections : [])
+    if case .from = answer, !isFirst { return .no }
+    return answer
   }
 
   /// Of each account with one class, everything above is the same.
@@ -125,8 +136,7 @@ struct SSHAccess {
       refusals.append(door.refusal(of: login))
       // Homes may be slow: their files are read only where somebody asks.
       let matters = door.asksForKey || account.password == .none
-      keys.append(
-        matters ? keyring.key(of: account, door.settings, from: connection) : nil)
+      keys.append(matters ? key(of: account, door, from: connection) : nil)
     }
     return SSHClass(kind: kind, isRoot: login.isRoot, refusals: refusals, keys: keys)
   }
@@ -149,8 +159,11 @@ struct SSHClass: Hashable {
   fileprivate let refusals: [SSHRefusal?]
   fileprivate let keys: [SSHKeyAnswer?]
 
-  /// Whether there is a key that sshd takes from anywhere.
-  var hasKey: Bool { keys.contains(.yes) }
+  /// Whether there is a key that sshd takes from somewhere; nil if it is not known.
+  var hasKey: Bool? {
+    let found = keys.compactMap { $0 }.filter { $0 != .no }
+    return found.isEmpty ? false : found.allSatisfy(\.isUnseen) ? nil : true
+  }
 }
 
 /// The runs of `sshd -T`, one for each set of Match blocks that hold together.

@@ -54,15 +54,20 @@ struct SSHKeyLine: Equatable {
     return option.map { String($0.dropFirst(name.count + 1).filter { $0 != "\"" }) }
   }
 
+  /// From where it is taken; nil for anywhere.
+  var hosts: String? { value(of: "from") }
+
   /// Whether it is a key that signs the keys of others.
   var isAuthority: Bool { options.contains { $0.lowercased() == "cert-authority" } }
 }
 
 extension SSHSettings {
-  /// Whether sshd would take the key of a line on a connection.
-  func takes(_ line: SSHKeyLine, from connection: SSHConnection) -> Bool {
+  /// Whether sshd would take the key of a line on a connection; nil is one from where the line says.
+  func takes(_ line: SSHKeyLine, from connection: SSHConnection?) -> Bool {
     if line.isAuthority { return false }
-    if let hosts = line.value(of: "from"), !SSHHostList(hosts).holds(connection) { return false }
+    if let connection, let hosts = line.hosts, !SSHHostList(hosts).holds(connection) {
+      return false
+    }
     if self["permitrootlogin"] == "forced-commands-only", line.value(of: "command") == nil {
       return false
     }

@@ -14,7 +14,14 @@ enum SSHKeyGap: Hashable {
 /// Whether an account has a key that sshd would take.
 enum SSHKeyAnswer: Hashable {
   case yes, no
+  /// Only from hosts that none of the connections comes from.
+  case from(hosts: String)
   case unseen(SSHKeyGap)
+
+  var isUnseen: Bool {
+    guard case .unseen = self else { return false }
+    return true
+  }
 }
 
 /// The files of keys, each read once.
@@ -33,11 +40,13 @@ final class SSHKeyring {
     (self.machine, left) = (machine, seconds * 1_000_000_000)
   }
 
-  /// Whether there is a key; not whether sshd lets the account try one.
+  /// Whether there is a key; not whether sshd lets the account try one. `others` than `connection`
+  /// are told of by themselves.
   func key(
-    of account: AccountFacts.Account, _ settings: SSHSettings, from connection: SSHConnection
+    of account: AccountFacts.Account, _ settings: SSHSettings, from connection: SSHConnection,
+    others: [SSHConnection] = []
   ) -> SSHKeyAnswer {
-    var gap: SSHKeyGap?
+    var (gap, hosts): (SSHKeyGap?, String?)
     for (path, lines) in files(of: account, settings) {
       switch lines {
       case nil: gap = gap ?? .slow(path)
@@ -50,13 +59,18 @@ final class SSHKeyring {
         if lines.contains(where: \.isAuthority) {
           gap = gap ?? .elsewhere(keyword: "cert-authority")
         }
+        let bound = lines.filter { line in
+          own.takes(line, from: nil) && !others.contains { own.takes(line, from: $0) }
+        }
+        hosts = hosts ?? bound.first?.hosts
       }
     }
     let others = ["AuthorizedKeysCommand", "TrustedUserCAKeys"].first { keyword in
       !["", "none"].contains(settings[keyword.lowercased()])
     }
     if let others { gap = .elsewhere(keyword: others) }
-    return gap.map { .unseen($0) } ?? .no
+    if let gap { return .unseen(gap) }
+    return hosts.map { .from(hosts: $0) } ?? .no
   }
 
   /// A file, and its lines; nil if it was not read.

@@ -110,6 +110,9 @@ import Testing
     #expect(try verdicts(lines)["sudo -i -u"] == nil)
     try fake.write("/etc/pam.d/sudo-i", open)
     #expect(try verdicts(lines)["sudo -i -u"] == .withoutCode(.noLine))
+    let some = try verdicts("Defaults!/bin/a !authenticate\n\(lines)")
+    #expect(some["sudo -u, some commands"] == .withoutCode(.notAuthenticated))
+    #expect(some["sudo -i -u"] == .withoutCode(.noLine))
   }
 
   @Test func `sudo -A runs the service that a line names`() throws {

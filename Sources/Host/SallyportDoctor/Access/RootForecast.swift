@@ -124,7 +124,7 @@ final class RootForecast {
   func cells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
     var cells: [Cell] = []
     for way in ways(of: account, kind) {
-      let known = cells.filter { $0.way.kind == way.way.kind }.map(\.verdict.badness).max() ?? -1
+      let known = cells.first { $0.way.kind == way.way.kind }?.verdict.badness ?? -1
       let own = self.cells(way, account)
       cells += own.filter { !way.isVariant || $0.verdict.badness > known }
     }

@@ -49,6 +49,15 @@ struct RehearsalCase: CustomTestStringConvertible {
       name: "exempt", stack: usual, enrollment: .none, note: .exempt,
       wanted: .withoutCode(.exempt)),
     RehearsalCase(
+      name: "nothing counts",
+      stack: "auth requisite pam_nologin.so\n" + RehearsalCase.asks + RehearsalCase.account,
+      enrollment: .none, note: .exempt, wanted: .refused(.stackShut)),
+    RehearsalCase(
+      name: "nologin counts",
+      stack: "auth requisite pam_nologin.so successok\n" + RehearsalCase.asks
+        + RehearsalCase.account, enrollment: .none,
+      note: .exempt, wanted: .withoutCode(.exempt)),
+    RehearsalCase(
       name: "disabled for her", stack: usual,
       policy: "[rule a]\nmatch_user = alice\nstate = disabled\n",
       wanted: .withoutCode(.disabled)),

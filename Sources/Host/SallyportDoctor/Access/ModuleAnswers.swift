@@ -42,7 +42,8 @@ struct ModuleAnswers {
     case "pam_unix": return [unix(entry, login, handle)]
     case "pam_nologin":
       return isNoLogin && traits.uid != 0
-        ? [Answer(code: .authenticationError, barrier: .noLogin)] : [Answer(code: .success)]
+        ? [Answer(code: .authenticationError, barrier: .noLogin)]
+        : [Answer(code: entry.arguments.contains("successok") ? .success : .ignore)]
     case "pam_shells":
       return traits.hasListedShell
         ? [Answer(code: .success)] : [Answer(code: .authenticationError, barrier: .noShell)]

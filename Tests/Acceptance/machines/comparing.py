@@ -12,7 +12,8 @@ from ways import CALLED, OPEN, REFUSED, WAYS, Connection
 
 WRONG, MISSING, UNSEEN_BADLY, INVENTED = "wrong", "missing", "unseen for no reason", "invented"
 WHY, PURPOSE = "for another reason", "on purpose or not"
-SERVICE = {"sudo -i": "sudo-i", "sudo -u web": "sudo", "su -": "su-l", "pkexec": "polkit-1"}
+SERVICE = {"sudo -i": "sudo-i", "sudo -u web": "sudo", "sudo -i -u web": "sudo-i",
+           "sudo NAMED": "sudo", "su -": "su-l", "pkexec": "polkit-1"}
 
 
 def service_of(way):

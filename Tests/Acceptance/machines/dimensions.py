@@ -7,6 +7,7 @@ A fault that is planted makes the forecast take a dimension for its first value:
 from dataclasses import dataclass
 
 OURS = "pam_sallyport.so"
+NAMED = "/run/machine/named"  # a command that lines of sudoers name
 
 SSHD = {  # settings of sshd; `Match` blocks come after them
     "key and prompts": "KbdInteractiveAuthentication yes\nPasswordAuthentication no\nUsePAM yes\n"
@@ -75,6 +76,11 @@ SUDOERS = {
     "nothing of staff": "Defaults:%staff !authenticate",
     "staff is exempt": "Defaults exempt_group = staff",
     "to some other service": "Defaults pam_login_service = sudo",
+    "another service for one command": f"Defaults!{NAMED} pam_service = open",
+    "runaspw for one command": f"Defaults!{NAMED} runaspw",
+    "no account phase": "Defaults !pam_acct_mgmt",
+    "nothing for web": "Defaults>web !authenticate",
+    "web by default": "Defaults runas_default = web",
 }
 
 DOAS = {
@@ -121,7 +127,9 @@ PERSON = {
     "expiry": ("never", "the account is over", "the password is over"),
     "shell": ("/bin/sh", "/usr/sbin/nologin"),
     "sudo": ("all by a group", "all", "no rule", "NOPASSWD", "NOPASSWD by a group",
-             "NOPASSWD for one command", "as web alone", "as web by NOPASSWD"),
+             "NOPASSWD for one command", "as web alone", "as web by NOPASSWD",
+             "as web by an alias", "as web by its group", "as web by its number",
+             "without a target"),
     "group": ("none", "staff"),
     "uid": ("a person's", "a program's"),
 }

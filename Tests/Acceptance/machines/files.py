@@ -3,7 +3,7 @@
 import re
 
 from dimensions import (
-    AFTER_KEY, DOAS, MATCH, OURS, POLICY, ROOT, SERVICES, SSHD, STACKS, SUDOERS, TWINS)
+    AFTER_KEY, DOAS, MATCH, NAMED, OURS, POLICY, ROOT, SERVICES, SSHD, STACKS, SUDOERS, TWINS)
 from support.machines import hashed
 
 WEB, CALLER = ("web", 855), ("caller", 4001)  # whom sudo may become; who calls su
@@ -12,13 +12,17 @@ INCLUDE = "@include common-auth"
 TWIN = {"sudo": "sudo-i", "su": "su-l"}
 BASE = ("Defaults env_reset, lecture = never, timestamp_timeout = 0, passwd_tries = 1\n"
         'Defaults secure_path = "/usr/sbin:/usr/bin:/sbin:/bin"\n'
+        "Runas_Alias OTHERS = web\n"
         "root ALL = (ALL:ALL) ALL\n%sudo ALL = (ALL:ALL) ALL\n%robots ALL = (ALL) NOPASSWD: ALL\n")
 RULES = {  # of one account; those by a group stand in BASE
     "all": "{} ALL = (ALL:ALL) ALL",
     "NOPASSWD": "{} ALL = (ALL) NOPASSWD: ALL",
-    "NOPASSWD for one command": "{0} ALL = (ALL) ALL\n{0} ALL = (root) NOPASSWD: /usr/bin/true",
+    "NOPASSWD for one command": "{0} ALL = (ALL) ALL\n{0} ALL = (root) NOPASSWD: " + NAMED,
     "as web alone": "{} ALL = (web) ALL",
-    "as web by NOPASSWD": "{0} ALL = (ALL) ALL\n{0} ALL = (web) NOPASSWD: ALL",
+    **{f"as web by {how}": f"{{0}} ALL = (ALL) ALL\n{{0}} ALL = ({web}) NOPASSWD: ALL"
+       for how, web in (("NOPASSWD", "web"), ("an alias", "OTHERS"), ("its group", "%web"),
+                        ("its number", f"#{WEB[1]}"))},
+    "without a target": "{} ALL = ALL",
 }
 OTHER_POLICY = "[default]\nenrollment = voluntary\n"
 # Where a package has its file in /usr/lib/pam.d, as polkit's, ours takes its place.
@@ -99,6 +103,7 @@ def stack(text, value, enters=INCLUDE):
 def services(machine, debian):
     """{name: text} of /etc/pam.d, from Debian's own."""
     files = {name: text for name, text in debian.items() if not name.startswith("common-auth")}
+    files["open"] = debian["sudo"]
     files["common-auth"] = re.sub(r"(?m)^auth.*pam_cap.*\n", "", debian["common-auth"])
     for name in SERVICES:
         value = machine[f"stack of {name}"]

@@ -9,11 +9,11 @@ import ipaddress
 import json
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clinic import PRELOADED
 from support.sallyport import COMMAND
-from ways import ASKED, OPEN, REFUSED, WAYS, Connection
+from ways import ASKED, OPEN, REFUSED, VARIANT, WAYS, Connection
 
 UNSEEN = "unseen"
 RESULTS = {"asked": ASKED, "refused": REFUSED, "withoutCode": OPEN, "unseen": UNSEEN}
@@ -100,6 +100,9 @@ def of_key(table, cells, account, way):
     """Of one (account, way)."""
     places = cells.get((account, column(table, cells, account, way)), {})
     methods = Connection.methods_of(way)
+    if not places and way in VARIANT:
+        usual = of_key(table, cells, account, VARIANT[way])
+        return usual and replace(usual, way=way, is_bound=True)
     if not places:
         return None
     if methods is None:

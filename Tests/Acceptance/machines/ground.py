@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import files
+from dimensions import NAMED
 from support.hosts import DEBIAN, PAM_D, SCRATCH, edit
 from support.pam_driver import BUILT
 from support.sallyport import DEFAULT_STORE, MODULE, Store, sallyport
@@ -107,8 +108,9 @@ class Ground:
         self.kept = {path: path.read_bytes() for path in (*TABLES, SSHD_CONFIG, SUDOERS)}
         self.debian = {name: text.decode() for name, text in DEBIAN.items()}
         HERE.mkdir(mode=0o755, exist_ok=True)
-        PROOF.write_text(PROOF_TEXT)
-        PROOF.chmod(0o755)
+        for path in (PROOF, Path(NAMED)):
+            path.write_text(PROOF_TEXT)
+            path.chmod(0o755)
         self.key, self.host_key = SCRATCH / "machines-key", SCRATCH / "machines-host"
         for path in (self.key, self.host_key):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)

@@ -4,18 +4,24 @@ import re
 from dataclasses import dataclass, field
 
 import files
+from dimensions import NAMED, NAMES
 from ground import HERE, PROOF, THERE
 from talk import WRONG, Stuck, Typist
 
 ASKED, REFUSED, OPEN = "asked", "refused", "without-code"
-SUDO = {"sudo": (), "sudo -i": ("-i",), "sudo -u web": ("-u", "web")}
+SUDO = {"sudo": ("-u", "root"), "sudo -i": ("-i", "-u", "root"), "sudo -u web": ("-u", "web"),
+        "sudo -i -u web": ("-i", "-u", "web"), "sudo NAMED": ("-u", "root")}
 CALLED = (*SUDO, "doas", "pkexec")  # by the account itself, and root needs none of them
-TARGET = {"sudo -u web": "web"}
+TARGET = {"sudo -u web": "web", "sudo -i -u web": "web"}
+# doctor has these only where they let in more than the others.
+VARIANT = {"sudo -i -u web": "sudo -u web", "sudo NAMED": "sudo"}
 OF_HIS_SHELL = ("su", "su -", "login")
 WAYS = {  # which of doctor's ways it is, by the service and by the name; those over ssh apart
     **{name: lambda service, called, name=name: called == name
        for name in ("sudo", "sudo -i", "su", "su -", "login", "doas")},
-    "sudo -u web": lambda service, called: called in ("sudo -u", "sudo -u web"),
+    "sudo -u web": lambda service, called: called == "sudo -u",
+    "sudo -i -u web": lambda service, called: called == "sudo -i -u",
+    "sudo NAMED": lambda service, called: called == "sudo, some commands",
     "pkexec": lambda service, called: called.startswith("pkexec"),
 }
 AGENT = HERE / "pkexec"
@@ -85,6 +91,7 @@ class Ways:
         self.passwords = {person.name: files.password_of(person) for person in machine.people
                           if person.has_password}
         self.left_out = []  # (account, way, why)
+        self.target = files.WEB[0]  # whom sudo -u becomes
 
     def cells(self):
         for person in self.machine.people:
@@ -112,6 +119,19 @@ class Ways:
     # MARK: one cell
 
     def cell(self, person, way):
+        """Where sudo asks for the code of whom it becomes, the worst of all whom it may become."""
+        cells = []
+        for self.target in self._targets(person, way):
+            self.ground.renew_store()
+            cells.append(self._cell(person, way))
+        return max(cells, key=lambda cell: (REFUSED, ASKED, OPEN).index(cell.result))
+
+    def _targets(self, person, way):
+        if way in TARGET and self.machine["sudoers"] == "targetpw":
+            return [files.WEB[0], *(name for name in NAMES if name != person.name)]
+        return [files.WEB[0]]
+
+    def _cell(self, person, way):
         """First as somebody who has all but the code; then, if a code was asked for, with it."""
         stranger = self._log_in(person, way, WRONG)
         talks = [stranger]
@@ -151,12 +171,14 @@ class Ways:
     def _has_rule(self, person, way):
         if person.name == "alice" and self.machine["sudoers"] == "the last rule counts":
             return True
-        return {"no rule": False, "as web alone": way in TARGET}.get(person["sudo"], True)
+        is_web = self.machine["sudoers"] == "web by default"
+        return {"no rule": False, "as web alone": way in TARGET,
+                "without a target": is_web == (way in TARGET)}.get(person["sudo"], True)
 
     def _users(self, person, way):
         """Whose shell may begin; his own where only a new password is in the way."""
         target = "root" if way in CALLED else person.name
-        return {TARGET.get(way, target), person.name}
+        return {self.target if way in TARGET else target, person.name}
 
     def _codes(self, person, way):
         """One of each kind that he has whose code is asked for: the policy may turn a kind off."""
@@ -166,7 +188,8 @@ class Ways:
             yield enrollment.code()
 
     def _asked_for(self, person, way):
-        by = {"rootpw": "root", "targetpw": TARGET.get(way, "root")}
+        by = {"rootpw": "root", "targetpw": self.target if way in TARGET else "root",
+              "runaspw for one command": "root" if way == "sudo NAMED" else person.name}
         return by.get(self.machine["sudoers"], person.name) if way in SUDO else person.name
 
     # MARK: commands
@@ -175,7 +198,9 @@ class Ways:
         if place := Connection.of(way):
             return self._ssh(person.name, Connection.methods_of(way).split(","), place)
         if way in SUDO:
-            return [*self._as(person.uid), "sudo", "-k", *SUDO[way], PROOF]
+            words = (self.target if word == files.WEB[0] else word for word in SUDO[way])
+            program = NAMED if way == "sudo NAMED" else PROOF
+            return [*self._as(person.uid), "sudo", "-k", *words, program]
         if way == "doas":
             return [*self._as(person.uid), "doas", PROOF]
         if way == "pkexec":  # which refuses where SHELL is none of /etc/shells

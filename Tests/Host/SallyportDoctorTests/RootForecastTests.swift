@@ -149,7 +149,7 @@ import Testing
     #expect(cell.way.service == "corp" && cell.verdict == .withoutCode(.noLine))
     #expect(!table.isOurs(cell.way))
     // sudo -i asks.
-    #expect(table.severity(of: cell, in: row) == .error)
+    #expect(cell.severity == .error)
   }
 
   @Test func `what is not known is told in words`() throws {

@@ -59,6 +59,32 @@ import Testing
       ])
   }
 
+  @Test(arguments: [
+    ("pam_succeed_if.so user in alice:bob", ["alice", "bob"]),
+    ("pam_succeed_if.so user = carol", ["carol"]),
+    ("pam_succeed_if.so user ingroup staff:gone", ["carol"]),
+    ("pam_succeed_if.so user notingroup staff:gone", ["root", "alice", "bob", "dora"]),
+    ("pam_usertype.so issystem", ["root", "alice", "bob"]),
+  ])
+  func `Conditions on names, groups and kinds of users tell accounts apart`(
+    condition: String, around: [String]
+  ) throws {
+    try fake.write("/etc/login.defs", "UID_MIN 1003\nSYS_UID_MIN 1001\n")
+    try fake.write("/etc/pam.d/su", "auth sufficient \(condition)\n" + asks)
+    let found = verdicts("su")
+    #expect(Set(found.filter { $0.value == .withoutCode(.skipped) }.keys) == Set(around))
+    #expect(found.count { $0.value == .asked(.code) } == names.count - around.count)
+  }
+
+  @Test func `A least uid of Kerberos tells accounts apart`() throws {
+    try fake.write(
+      "/etc/pam.d/su",
+      asks.replacing("auth required pam_unix", with: "auth required pam_krb5")
+        .replacing("krb5.so", with: "krb5.so minimum_uid=1003"))
+    let found = verdicts("su")
+    #expect(found["bob"] == .refused(.stackShut) && found["dora"] == .unseen(.moduleDecides))
+  }
+
   @Test func `A stack that only sudoers names tells accounts apart too`() throws {
     try fake.write("/etc/sudoers", "Defaults pam_service=corp\nALL ALL=(ALL) ALL\n")
     try fake.write(

@@ -46,7 +46,7 @@ import Testing
     #expect(accounts.accounts.map(\.uid) == [0, 999, 0, 65_534, 70_001])
     #expect(accounts["git"]?.source == .files)
     #expect(accounts["lisa"]?.source == .database(["sss", "systemd"]))
-    #expect(accounts["lisa"]?.password == .unknown)
+    #expect(accounts["lisa"]?.password == .elsewhere)
     #expect(accounts["lisa"]?.shell == "/bin/bash")
     #expect(accounts["nis"] == nil)
     #expect(accounts.gaps == [])
@@ -87,6 +87,7 @@ import Testing
     let accounts = AccountFacts(of: fake.machine)
     #expect(accounts.people.map(\.name) == ["blank"])
     #expect(accounts["lost"]?.password == PasswordState.none)
+    #expect(accounts["lost"]?.aging == nil && accounts["blank"]?.aging != nil)
   }
 
   /// The days of a line of shadow: changed, minimum, maximum, warning, inactive, expires.
@@ -103,6 +104,59 @@ import Testing
   {
     try write(passwd: "a:x:1000:1000::/:/bin/sh\n", shadow: "a:$6$x:\(days):\n")
     #expect(AccountFacts(of: fake.machine)["a"]?.aging?.state(on: 20_000) == state)
+  }
+
+  /// The limits before Linux-PAM 1.6.
+  @Test(arguments: [
+    ("19980:0:20:7::", [PasswordAging.State.mustChange, .valid]), ("19979:0:20:7::", [.mustChange]),
+    ("19970:0:20:7:10:", [.inactive, .mustChange]), ("19969:0:20:7:10:", [.inactive]),
+    (":0:20:7::", [.valid, .mustChange]), (":0:20:7:0:", [.valid, .inactive]),
+    ("0:0:20:7:0:", [.mustChange]), ("19990:0:20:7::20000", [.expired]),
+    ("19000:0:9223372036854775807:7:9223372036854775807:", [.valid]),
+    ("19990:0:5:7:9223372036854775807:", [.mustChange]), ("19990:0:20:7:5:", [.valid]),
+    ("19990:0:5:7:9:", [.mustChange]),
+  ])
+  func `On some days the versions of pam_unix differ`(
+    days: String, states: [PasswordAging.State]
+  ) throws {
+    try write(passwd: "a:x:1000:1000::/:/bin/sh\n", shadow: "a:$6$x:\(days):\n")
+    #expect(AccountFacts(of: fake.machine)["a"]?.aging?.states(on: 20_000) == states)
+  }
+
+  @Test func `Of a directory's account pam_unix has what the name service tells`() throws {
+    try write(passwd: "a:x:1000:1000::/:/bin/sh\n", shadow: "a:*:1::::::\n")
+    let fields = [
+      ("star", "*"), ("hash", "$6$x"), ("lost", "x"), ("kept", "x"), ("over", "##over"),
+    ]
+    let people = try fields.map { name, field in
+      var one = try Self.listed(name, 70_000)
+      one.password = field
+      return one
+    }
+    var all = database(people)
+    var count = 0
+    all.shadows = {
+      count += 1
+      return [
+        ShadowEntry(name: "kept", hash: "$6$x", aging: PasswordAging(changed: 19_000)),
+        ShadowEntry(name: "over", hash: "*", aging: PasswordAging(expires: 1)),
+        ShadowEntry(name: "star", hash: "$6$x", aging: PasswordAging(expires: 1)),
+      ]
+    }
+    let accounts = AccountFacts(of: fake.machine, listing: all)
+    let found = fields.compactMap { accounts[$0.0] }
+    #expect(found.map(\.password) == [.elsewhere, .some, .elsewhere, .some, .elsewhere])
+    #expect(
+      found.map { $0.aging?.state(on: 20_000) } == [.valid, .valid, nil, .valid, .expired])
+    #expect(count == 1)
+    var one = try Self.listed("named", 70_001)
+    one.password = "x"
+    var named = database([], find: [one])
+    named.shadow = { ShadowEntry(name: $0, hash: "$6$x", aging: PasswordAging(expires: 1)) }
+    var others = AccountFacts(of: fake.machine)
+    others.look(for: ["named"], of: fake.machine, in: named)
+    #expect(others["named"]?.password == .some)
+    #expect(others["named"]?.aging?.state(on: 20_000) == .expired)
   }
 
   @Test func `A shell gives a prompt, ends at once, or is not there`() throws {

@@ -16,9 +16,21 @@ struct RehearsalCase: CustomTestStringConvertible {
   var note: UserNote.Level?
   var accepted: [String]?
   var phases: [PAMPhase] = [.auth, .account, .session]
+  var answers = LoginSteps.Answers.each
+  var asksInAccount = true
+  var isNoLogin = false
   var service = "sudo"
   let wanted: Verdict
   var testDescription: String { name }
+
+  /// sshd's auth phase is a step of its own.
+  var steps: [LoginSteps.Step] {
+    let own = accepted == nil ? [phases] : [[.auth], [.account, .session]]
+    return own.map {
+      LoginSteps.Step(
+        phases: $0, accepted: accepted, answers: answers, asksInAccount: asksInAccount)
+    }
+  }
 
   static let asks = "auth required pam_sallyport.so\n"
   static let password = "auth required pam_unix.so\n"
@@ -84,7 +96,7 @@ struct RehearsalCase: CustomTestStringConvertible {
       name: "no password", stack: usual, traits: AccountTraits(uid: 1000, password: .none),
       wanted: .refused(.noPassword)),
     RehearsalCase(
-      name: "expired", stack: usual, traits: AccountTraits(uid: 1000, aging: .expired),
+      name: "expired", stack: usual, traits: AccountTraits(uid: 1000, aging: [.expired]),
       wanted: .refused(.expired)),
     RehearsalCase(
       name: "optional",
@@ -140,37 +152,41 @@ struct RehearsalCase: CustomTestStringConvertible {
   ]
 
   @Test(arguments: cases) func `ends as it will`(_ one: RehearsalCase) throws {
+    #expect(try one.verdict() == one.wanted)
+  }
+}
+
+extension RehearsalCase {
+  func verdict() throws -> Verdict {
     let fake = FakeMachine()
-    try fake.write("/etc/pam.d/\(one.service)", one.stack)
-    if let policy = one.policy { try fake.write("/etc/security/sallyport.conf", policy) }
-    let stack = ServiceStack(of: fake.machine, one.service)
-    let forecast = PAMForecast(
-      rehearsal: { rehearsal(one, stack, fake, hasCodes: $0) }, stack: stack)
-    let around = one.phases.first == .auth ? nil : Decided(.withoutCode(.noPasswd))
-    #expect(forecast.decided(one.phases, around: around).verdict == one.wanted)
+    try fake.write("/etc/pam.d/\(service)", stack)
+    if let policy { try fake.write("/etc/security/sallyport.conf", policy) }
+    let stack = ServiceStack(of: fake.machine, service)
+    let end = { hasCodes in rehearsal(stack, fake, hasCodes: hasCodes).end(of: steps) }
+    let around = steps[0].phases.first == .auth ? nil : Decided(.withoutCode(.noPasswd))
+    return PAMForecast.decided(
+      thief: end(false), owner: { end(true) }, stack, around: around
+    ).verdict
   }
 
-  private func rehearsal(
-    _ one: RehearsalCase, _ stack: ServiceStack, _ fake: FakeMachine, hasCodes: Bool
-  ) -> Rehearsal {
+  private func rehearsal(_ stack: ServiceStack, _ fake: FakeMachine, hasCodes: Bool) -> Rehearsal {
     guard let name = UserName("alice".utf8) else { preconditionFailure("no name") }
-    let account = Account(name: name, uid: one.traits.uid, group: one.traits.uid)
+    let account = Account(name: name, uid: traits.uid, group: traits.uid)
     let person = KnownPerson(
-      account: account, enrollment: one.enrollment, inFleet: .none, note: one.note,
+      account: account, enrollment: enrollment, inFleet: .none, note: note,
       isMember: { _ in .no })
     let answers = ModuleAnswers(
-      traits: one.traits, isNoLogin: false,
+      traits: traits, isNoLogin: isNoLogin,
       isMissing: { ["pam_gone.so", "pam_sallport.so"].contains($0.module) }, isMember: { _ in .no })
     let password: String? =
-      switch one.traits.password {
+      switch traits.password {
       case .none: nil
       case .blank: ""
-      case .some, .unknown: "correct horse"
+      case .some, .elsewhere, .unknown: "correct horse"
       }
     let login = RehearsedLogin(
-      account: account, service: one.service, caller: 1000,
-      person: RehearsedLogin.Person(password: password, hasCodes: hasCodes),
-      accepted: one.accepted)
+      account: account, service: service, caller: 1000,
+      person: RehearsedLogin.Person(password: password, hasCodes: hasCodes))
     return Rehearsal(
       stack: stack, login: login, person: person, answers: answers,
       policies: PolicySources(

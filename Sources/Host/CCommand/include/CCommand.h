@@ -10,6 +10,7 @@
 #include <linux/stat.h>
 #include <locale.h>
 #include <poll.h>
+#include <shadow.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,10 +12,13 @@ package struct PAMCode: Hashable, Sendable {
   private init(_ number: UInt8) { self.number = number }
 
   package static let success = PAMCode(0)
+  package static let serviceError = PAMCode(3)
   package static let permissionDenied = PAMCode(6)
   package static let authenticationError = PAMCode(7)
+  package static let informationUnavailable = PAMCode(9)
   package static let userUnknown = PAMCode(10)
   package static let newPasswordRequired = PAMCode(12)
+  package static let accountExpired = PAMCode(13)
   package static let sessionError = PAMCode(14)
   package static let ignore = PAMCode(25)
   package static let abort = PAMCode(26)

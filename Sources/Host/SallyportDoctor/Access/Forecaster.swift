@@ -26,6 +26,7 @@ final class Forecaster {
   private var terms: PolicyTerms
   private let isNoLogin: Bool
   private let day: Int
+  private let systemUsers: SystemUsers
   private var stacks: [String: ServiceStack] = [:]
   private var known: [LoginClass: Decided] = [:]
   private var classes: [PersonClass: Int] = [:]
@@ -40,7 +41,9 @@ final class Forecaster {
       facts.machine.file($0).value != nil
     }
     day = Int(facts.now.seconds / 86_400)
+    systemUsers = SystemUsers(of: facts.machine)
     terms = PolicyTerms(of: [], facts.policies)
+    terms.take(numbers: systemUsers.bounds)
     for service in services { _ = stack(of: service) }
   }
 
@@ -98,32 +101,22 @@ final class Forecaster {
     _ steps: LoginSteps, _ account: AccountFacts.Account, _ person: KnownPerson,
     in stack: ServiceStack, hasCodes: Bool, mayBeEmpty: Bool
   ) -> Rehearsal.End {
-    var login = RehearsedLogin(
+    let login = RehearsedLogin(
       account: person.account, service: steps.service, remote: steps.remote,
       caller: steps.isRoots ? 0 : steps.isOwn ? account.uid : 65_533,
       person: RehearsedLogin.Person(password: password(of: account), hasCodes: hasCodes),
       mayBeEmpty: mayBeEmpty, renewal: steps.renewal)
-    var handle = RehearsedHandle()
-    for step in steps.steps {
-      login.accepted = step.accepted
-      login.isMethodPassword = step.isMethodPassword
-      login.asksInAccount = step.asksInAccount
-      let rehearsal = Rehearsal(
-        stack: stack, login: login, person: person, answers: answers(for: account),
-        policies: facts.policies, now: facts.now)
-      guard case .isIn(let next) = rehearsal.end(of: step.phases, from: handle) else {
-        return rehearsal.end(of: step.phases, from: handle)
-      }
-      handle = next
-    }
-    return .isIn(handle)
+    let rehearsal = Rehearsal(
+      stack: stack, login: login, person: person, answers: answers(for: account),
+      policies: facts.policies, now: facts.now)
+    return rehearsal.end(of: steps.steps)
   }
 
   private func password(of account: AccountFacts.Account) -> String? {
     switch account.password {
     case .none: nil
     case .blank: ""
-    case .some, .unknown: "correct horse"
+    case .some, .elsewhere, .unknown: "correct horse"
     }
   }
 
@@ -182,8 +175,9 @@ final class Forecaster {
 
   private func traits(of account: AccountFacts.Account) -> AccountTraits {
     AccountTraits(
-      uid: account.uid == 0 ? 0 : account.uid, password: account.password,
-      aging: account.aging?.state(on: day) ?? .valid, isLocal: account.source == .files,
+      uid: account.uid, password: account.password,
+      aging: account.aging?.states(on: day) ?? [.unlisted], isLocal: account.source == .files,
+      sources: account.source.names, shell: account.shell,
       hasListedShell: facts.accounts.shell(of: account).isListed)
   }
 
@@ -194,8 +188,25 @@ final class Forecaster {
 
   private func answers(for account: AccountFacts.Account) -> ModuleAnswers {
     ModuleAnswers(
-      traits: traits(of: account), isNoLogin: isNoLogin, isMissing: facts.stacks.isMissing,
-      isMember: { [facts] in facts.isMember(account, of: $0) })
+      traits: traits(of: account), isNoLogin: isNoLogin, systemUsers: systemUsers,
+      isMissing: facts.stacks.isMissing,
+      isMember: { [facts] group in
+        // Nobody is in a group that does not exist.
+        guard facts.accounts.knowsGroups(of: account) else {
+          return facts.isMember(account, of: group)
+        }
+        return facts.accounts.groupNames(of: account).contains(group) ? .yes : .no
+      })
+  }
+}
+
+extension AccountFacts.Source {
+  /// Those in nsswitch.conf(5) of which one has the account; nil where none is known.
+  fileprivate var names: [String]? {
+    switch self {
+    case .database(let names): names
+    case .files, .named: nil
+    }
   }
 }
 
@@ -213,8 +224,27 @@ struct LoginSteps: Hashable {
   struct Step: Hashable {
     var phases: [PAMPhase]
     var accepted: [String]?
-    var isMethodPassword = false
+    var answers = Answers.each
     var asksInAccount = true
+  }
+
+  /// How prompts of the auth phase are answered.
+  enum Answers: Hashable {
+    /// Each by itself.
+    case each
+    /// All with what was typed once, as by sshd's method `password`.
+    case once
+    /// With nothing, as by sshd's method `none`.
+    case empty
+
+    /// What the person may type; nil where each prompt is answered by itself.
+    func fields(of person: RehearsedLogin.Person) -> [String?] {
+      switch self {
+      case .each: [nil]
+      case .once: [person.answer, (person.password ?? "") + person.code, person.code]
+      case .empty: [""]
+      }
+    }
   }
 
   let service: String

@@ -6,14 +6,18 @@ import SallyportCore
 struct AccountTraits: Hashable {
   var uid: UInt32
   var password = PasswordState.some
-  var aging = PasswordAging.State.valid
+  /// What pam_unix may find in the account phase, one at least.
+  var aging = [PasswordAging.State.valid]
   /// Whether it is in the files of this machine.
   var isLocal = true
+  /// Of another account, the sources in nsswitch.conf(5) that may have it; nil: any may.
+  var sources: [String]?
+  var shell = "/bin/sh"
   /// Whether /etc/shells lists its shell.
   var hasListedShell = true
 }
 
-/// What the other modules of a stack return for one account.
+/// What the other modules of a stack return for one account, by the sources of Linux-PAM 1.5 to 1.7.
 struct ModuleAnswers {
   struct Answer {
     var code: PAMCode
@@ -21,11 +25,15 @@ struct ModuleAnswers {
     var barrier: Barrier?
     /// What it has asked for, whether that was right or not.
     var password: String?
+    /// Whether pam_unix has found a password right, or none needed.
+    var isByUnix = false
   }
 
   let traits: AccountTraits
   /// Whether root alone may log in now.
   let isNoLogin: Bool
+  /// By login.defs(5).
+  var systemUsers = SystemUsers()
   /// Whether the module of an entry cannot be loaded.
   let isMissing: (StackEntry) -> Bool
   let isMember: (_ group: String) -> Tristate
@@ -33,148 +41,176 @@ struct ModuleAnswers {
   /// Every value that the module may return, of those that make a difference.
   func of(_ entry: StackEntry, to login: RehearsedLogin, _ handle: RehearsedHandle) -> [Answer] {
     if isMissing(entry) { return [Answer(code: .moduleUnknown, barrier: .moduleMissing)] }
-    switch entry.moduleName {
-    case "pam_permit": return [Answer(code: .success)]
+    let name = entry.moduleName
+    if let quiet = QuietModule(name) {
+      // What a module has no function for fails.
+      return quiet.codes(in: entry.phase)?.map { Answer(code: $0) }
+        ?? [ModuleAnswers.shut(.moduleUnknown)]
+    }
+    switch name {
     case "pam_deny":
-      let code: PAMCode = entry.phase == .session ? .sessionError : .authenticationError
-      return [Answer(code: code, barrier: .stackShut)]
+      return [ModuleAnswers.shut(entry.phase == .session ? .sessionError : .authenticationError)]
     case "pam_rootok": return [Answer(code: login.caller == 0 ? .success : .authenticationError)]
-    case "pam_unix": return [unix(entry, login, handle)]
-    case "pam_nologin":
-      return isNoLogin && traits.uid != 0
-        ? [Answer(code: .authenticationError, barrier: .noLogin)]
-        : [Answer(code: entry.arguments.contains("successok") ? .success : .ignore)]
+    case "pam_unix": return unix(entry, login, handle)
+    case "pam_nologin": return [noLogin(entry)]
     case "pam_shells":
       return traits.hasListedShell
         ? [Answer(code: .success)] : [Answer(code: .authenticationError, barrier: .noShell)]
-    case "pam_localuser": return [Answer(code: traits.isLocal ? .success : .permissionDenied)]
-    case "pam_succeed_if": return condition(entry)
-    case "pam_faillock":
-      let isFailing = entry.phase == .auth && entry.arguments.contains("authfail")
-      return [Answer(code: isFailing ? .authenticationError : .success)]
-    case let name where ModuleAnswers.silent.contains(name):
-      // Nothing of theirs counts in the auth phase.
-      return [Answer(code: entry.phase == .auth ? .ignore : .success)]
-    case let name where ModuleAnswers.directories.contains(name):
-      return [directory(entry, login, handle)]
-    case _: return [Answer(code: .success), Answer(code: .permissionDenied, barrier: .stackShut)]
+    case "pam_localuser" where entry.arguments.allSatisfy { $0 == "debug" }:
+      return [Answer(code: traits.isLocal ? .success : .permissionDenied)]
+    case "pam_succeed_if", "pam_usertype": return condition(entry, login)
+    case "pam_faillock": return [Answer(code: failures(entry))]
+    case _ where ModuleAnswers.directories.keys.contains(name):
+      return directory(entry, login, handle)
+    case _: return [Answer(code: .success), ModuleAnswers.shut(.permissionDenied)]
     }
   }
 
-  private static let silent: Set = [
-    "pam_env", "pam_cap", "pam_group", "pam_faildelay", "pam_mail", "pam_motd", "pam_limits",
-    "pam_loginuid", "pam_keyinit", "pam_selinux", "pam_systemd", "pam_lastlog", "pam_lastlog2",
-    "pam_umask", "pam_mkhomedir", "pam_namespace", "pam_xauth", "pam_gnome_keyring",
-    "pam_kwallet5", "pam_warn", "pam_echo", "pam_issue", "pam_tty_audit", "pam_sepermit",
-    "pam_ck_connector",
-  ]
+  static func shut(_ code: PAMCode) -> Answer { Answer(code: code, barrier: .stackShut) }
 
-  private static let directories: Set = [
-    "pam_sss", "pam_ldap", "pam_winbind", "pam_krb5", "pam_systemd_home", "pam_extrausers",
-  ]
+  private func noLogin(_ entry: StackEntry) -> Answer {
+    if isNoLogin, traits.uid != 0 { return Answer(code: .authenticationError, barrier: .noLogin) }
+    return Answer(code: entry.arguments.contains("successok") ? .success : .ignore)
+  }
 
-  // MARK: passwords
+  /// Of an account that is not locked after wrong passwords.
+  private func failures(_ entry: StackEntry) -> PAMCode {
+    entry.phase == .auth && entry.arguments.contains("authfail") ? .ignore : .success
+  }
+
+  // MARK: pam_unix
 
   private func unix(
     _ entry: StackEntry, _ login: RehearsedLogin, _ handle: RehearsedHandle
-  ) -> Answer {
-    if entry.phase == .session { return Answer(code: .success) }
-    if entry.phase == .account { return validity }
-    let words = entry.arguments
-    if traits.password == .blank {
-      // It asks for nothing, or takes nothing.
-      let isTaken = words.contains("nullok") || words.contains("nullok_secure")
-      return isTaken && login.mayBeEmpty
-        ? Answer(code: .success) : Answer(code: .authenticationError, barrier: .noPassword)
+  ) -> [Answer] {
+    switch entry.phase {
+    case .session, .password: return [Answer(code: .success)]
+    case .account: return traits.aging.map { validity($0, entry, handle) }
+    case .auth: break
     }
-    return check(entry, login, handle, isTheirs: traits.isLocal)
+    let words = entry.arguments
+    let isTaken =
+      ["nullok", "nullok_secure"].contains(where: words.contains)
+      || words.contains("nullresetok") && traits.aging == [.mustChange]
+    if traits.password == .blank, isTaken, login.mayBeEmpty {
+      // It asks for nothing.
+      return [Answer(code: .success, isByUnix: true)]
+    }
+    let isUnlisted = traits.aging == [.unlisted]
+    var answer = check(
+      entry, login, handle, isTheirs: traits.password == .some,
+      wrong: isUnlisted ? .informationUnavailable : .authenticationError)
+    if [.none, .blank].contains(traits.password) { answer.barrier = .noPassword }
+    return [answer]
+  }
+
+  private func validity(
+    _ state: PasswordAging.State, _ entry: StackEntry, _ handle: RehearsedHandle
+  ) -> Answer {
+    let counts = !entry.arguments.contains("no_pass_expiry") || handle.isByUnix
+    switch state {
+    case .valid: return Answer(code: .success)
+    case .mustChange: return Answer(code: counts ? .newPasswordRequired : .success)
+    case .inactive:
+      return counts
+        ? Answer(code: .passwordExpired, barrier: .expired) : Answer(code: .success)
+    case .expired: return Answer(code: .accountExpired, barrier: .expired)
+    case .unlisted:
+      return entry.arguments.contains("broken_shadow")
+        ? Answer(code: .success) : ModuleAnswers.shut(.informationUnavailable)
+    }
+  }
+
+  /// `isTheirs`: whether the module has the password of the account.
+  private func check(
+    _ entry: StackEntry, _ login: RehearsedLogin, _ handle: RehearsedHandle, isTheirs: Bool,
+    wrong: PAMCode
+  ) -> Answer {
+    guard let typed = typed(at: entry, login, handle) else {
+      return Answer(code: .authenticationError)
+    }
+    if isTheirs, typed == login.person.password {
+      return Answer(code: .success, password: typed, isByUnix: entry.moduleName == "pam_unix")
+    }
+    return Answer(code: wrong, password: typed)
+  }
+
+  /// What an earlier module has left is taken, but by modules that ask again; nil where it has to
+  /// be there and is not.
+  private func typed(
+    at entry: StackEntry, _ login: RehearsedLogin, _ handle: RehearsedHandle
+  ) -> String? {
+    let words = entry.arguments
+    let takes = ["use_first_pass", "try_first_pass", "force_first_pass"].contains {
+      words.contains($0)
+    }
+    let asksAgain =
+      ["pam_krb5", "pam_winbind"].contains(entry.moduleName) && !takes
+      || words.contains("prompt_always")
+    if !asksAgain, let password = handle.password { return text(password) }
+    let mustBeThere = entry.moduleName == "pam_krb5" ? "force_first_pass" : "use_first_pass"
+    if words.contains(mustBeThere) { return nil }
+    return login.field ?? login.person.answer
+  }
+
+  private func text(_ secret: Secret) -> String {
+    String(decoding: secret.bytes(in: 0..<secret.count), as: UTF8.self)
+  }
+
+  // MARK: directories
+
+  /// The source in nsswitch.conf(5) of whose accounts a module has the passwords; nil: of any.
+  private static let directories: [String: String?] = [
+    "pam_sss": "sss", "pam_ldap": "ldap", "pam_winbind": "winbind", "pam_krb5": nil,
+    "pam_systemd_home": "systemd", "pam_extrausers": "extrausers",
+  ]
+
+  /// Whether the module knows the account. It may know one of the machine's files too, with another
+  /// password.
+  private func knows(_ entry: StackEntry) -> Tristate {
+    let name = entry.moduleName
+    let least = entry.arguments.last { $0.hasPrefix("minimum_uid=") }
+    if let least, let number = UInt32(least.dropFirst(12)), traits.uid < number { return .no }
+    if traits.isLocal {
+      let isNever = traits.uid == 0 || ["pam_systemd_home", "pam_extrausers"].contains(name)
+      return isNever && name != "pam_krb5" ? .no : .unknown
+    }
+    guard let source = ModuleAnswers.directories[name] ?? nil, let sources = traits.sources else {
+      return .yes
+    }
+    return sources.contains(source) ? .yes : .unknown
   }
 
   private func directory(
     _ entry: StackEntry, _ login: RehearsedLogin, _ handle: RehearsedHandle
-  ) -> Answer {
+  ) -> [Answer] {
+    let isIgnored = entry.arguments.contains { ["ignore_unknown_user", "unknown_ok"].contains($0) }
+    let unknown: PAMCode = isIgnored ? .ignore : .userUnknown
+    let known = knows(entry)
     switch entry.phase {
-    case .auth: return check(entry, login, handle, isTheirs: !traits.isLocal)
-    case .account: return Answer(code: traits.isLocal ? .userUnknown : .success)
-    case .session, .password: return Answer(code: .success)
-    }
-  }
-
-  /// `isTheirs`: whether the module knows the account.
-  private func check(
-    _ entry: StackEntry, _ login: RehearsedLogin, _ handle: RehearsedHandle, isTheirs: Bool
-  ) -> Answer {
-    let typed = typed(at: entry, login, handle)
-    let right = login.person.password
-    if isTheirs, let right, typed == right { return Answer(code: .success, password: typed) }
-    let isWrong = isTheirs && right != nil
-    return Answer(
-      code: isTheirs ? .authenticationError : .userUnknown,
-      barrier: isTheirs && !isWrong ? .noPassword : nil, password: typed)
-  }
-
-  private func typed(
-    at entry: StackEntry, _ login: RehearsedLogin, _ handle: RehearsedHandle
-  ) -> String {
-    let takes = ["use_first_pass", "try_first_pass"].contains { entry.arguments.contains($0) }
-    if takes, let password = handle.password {
-      return String(decoding: password.bytes(in: 0..<password.count), as: UTF8.self)
-    }
-    return login.person.password ?? "wrong"
-  }
-
-  private var validity: Answer {
-    switch traits.aging {
-    case .valid: Answer(code: traits.isLocal ? .success : .userUnknown)
-    case .mustChange: Answer(code: .newPasswordRequired)
-    case .inactive: Answer(code: .passwordExpired, barrier: .expired)
-    case .expired: Answer(code: .permissionDenied, barrier: .expired)
-    }
-  }
-}
-
-// MARK: - pam_succeed_if
-
-extension ModuleAnswers {
-  /// Conditions on the uid, the name and groups; any other one may hold or not.
-  private func condition(_ entry: StackEntry) -> [Answer] {
-    let options: Set = ["debug", "use_uid", "quiet", "quiet_fail", "quiet_success", "audit"]
-    let words = entry.arguments.filter { !options.contains($0) }
-    var isTrue: Bool? = true
-    for start in stride(from: 0, to: words.count, by: 3) {
-      let test = Array(words[start..<min(start + 3, words.count)])
-      let holds = test.count == 3 ? holds(test) : nil
-      if holds == false { isTrue = false }
-      if holds == nil, isTrue == true { isTrue = nil }
-    }
-    let yes = Answer(code: .success)
-    let no = Answer(code: .authenticationError, barrier: .stackShut)
-    guard let isTrue, !entry.arguments.contains("use_uid") else { return [yes, no] }
-    return [isTrue ? yes : no]
-  }
-
-  private func holds(_ test: [String]) -> Bool? {
-    switch (test[0], test[1]) {
-    case ("uid", _):
-      guard let number = UInt32(test[2]) else { return nil }
-      return compare(traits.uid, test[1], number)
-    case ("user", "ingroup"), ("user", "notingroup"):
-      let isIn = test[2].split(separator: ":").map { isMember(String($0)) }
-      let found = isIn.contains(.yes) ? true : isIn.contains(.unknown) ? nil : false
-      return found.map { $0 == (test[1] == "ingroup") }
-    case _: return nil
-    }
-  }
-
-  private func compare(_ uid: UInt32, _ sign: String, _ number: UInt32) -> Bool? {
-    switch sign {
-    case "lt", "<": uid < number
-    case "le", "<=": uid <= number
-    case "eq", "=": uid == number
-    case "ge", ">=": uid >= number
-    case "gt", ">": uid > number
-    case "ne", "!=": uid != number
-    case _: nil
+    case .session, .password: return [Answer(code: .success)]
+    // Without a ticket of the auth phase it has nothing to say.
+    case .account where entry.moduleName == "pam_krb5":
+      return [Answer(code: .ignore), Answer(code: .success)]
+    case .account:
+      return [Answer(code: unknown), Answer(code: .success)].filter {
+        $0.code == .success ? known != .no : known != .yes
+      }
+    case .auth:
+      let yes = check(entry, login, handle, isTheirs: true, wrong: .authenticationError)
+      let no = check(entry, login, handle, isTheirs: false, wrong: unknown)
+      // Somebody without a password here may have one there.
+      var other = yes
+      if traits.isLocal, login.person.password == nil,
+        other.password == login.person.answer
+      {
+        other = Answer(code: .success, password: other.password)
+      }
+      switch known {
+      case .yes: return [yes]
+      case .no: return [no]
+      case .unknown: return [no, other]
+      }
     }
   }
 }

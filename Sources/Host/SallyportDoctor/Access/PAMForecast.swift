@@ -15,18 +15,8 @@ struct Decided: Hashable {
 /// One login, rehearsed by two people: the owner of the account, and a thief who has all of the
 /// owner's but what gives the codes. Only if the owner gets in and the thief does not, a code is
 /// asked for.
-struct PAMForecast {
-  /// The login of somebody who has the codes, or not.
-  let rehearsal: (_ hasCodes: Bool) -> Rehearsal
-  let stack: ServiceStack
-
-  /// `phases`: those that the program runs. `around`: why it leaves out others.
-  func decided(_ phases: [PAMPhase], around: Decided? = nil) -> Decided {
-    PAMForecast.decided(
-      thief: rehearsal(false).end(of: phases), owner: { rehearsal(true).end(of: phases) }, stack,
-      around: around)
-  }
-
+enum PAMForecast {
+  /// `around`: why the program leaves out a phase.
   static func decided(
     thief: Rehearsal.End, owner: () -> Rehearsal.End, _ stack: ServiceStack,
     around: Decided? = nil

@@ -27,32 +27,64 @@ struct Rehearsal {
   }
 
   let stack: ServiceStack
-  let login: RehearsedLogin
+  var login: RehearsedLogin
   let person: KnownPerson
   let answers: ModuleAnswers
   let policies: PolicySources
   let now: UnixTime
 
-  /// The end after these phases, one after the other.
-  func end(of phases: [PAMPhase], from start: RehearsedHandle = RehearsedHandle()) -> End {
-    var handles = [start]
-    for phase in phases {
-      var (passing, failing, doubt) = ([RehearsedHandle](), start, StackEntry?.none)
-      for handle in handles {
-        guard let ends = stack.ends(of: phase, from: left(handle, for: phase), answer) else {
-          return .open(nil)
-        }
-        for end in ends {
-          doubt = doubt ?? end.doubt
-          if isPassed(end) { passing.append(end.state) } else { failing = end.state }
-          if !isPassed(end), passing.isEmpty { continue }
-        }
-        if passing.isEmpty { return .isOut(barred(failing, in: phase)) }
-        if passing.count < ends.count { return .open(doubt) }
-      }
-      handles = passing
+  /// What has come about so far, and the first module that might have returned something else.
+  private typealias Path = (handle: RehearsedHandle, doubt: StackEntry?)
+
+  /// Handles of one login that are followed at most.
+  private static let most = 256
+
+  /// The end after these steps, one after the other.
+  func end(of steps: [LoginSteps.Step]) -> End {
+    end(of: steps[...], from: [(RehearsedHandle(), nil)])
+  }
+
+  private func end(of steps: ArraySlice<LoginSteps.Step>, from paths: [Path]) -> End {
+    guard let step = steps.first else {
+      return paths.first.map { .isIn($0.handle) } ?? .open(nil)
     }
-    return .isIn(handles[0])
+    var ends: [End] = []
+    for field in step.answers.fields(of: login.person) {
+      var rehearsal = self
+      rehearsal.login.accepted = step.accepted
+      rehearsal.login.asksInAccount = step.asksInAccount
+      rehearsal.login.field = field
+      let end = rehearsal.end(of: step.phases, from: paths) {
+        self.end(of: steps.dropFirst(), from: $0)
+      }
+      // Of what may be typed in one field, the person types what lets in.
+      if case .isIn = end { return end }
+      ends.append(end)
+    }
+    let open = ends.first { if case .open = $0 { true } else { false } }
+    return open ?? ends.first ?? .open(nil)
+  }
+
+  private func end(of phases: [PAMPhase], from starts: [Path], then next: ([Path]) -> End) -> End {
+    var paths = starts
+    for phase in phases {
+      var (passing, failing) = ([Path](), [(path: Path, verdict: PAMCode)]())
+      for path in paths {
+        let start = left(path.handle, for: phase)
+        guard let ends = stack.ends(of: phase, from: start, answer) else { return .open(nil) }
+        for end in ends {
+          let found = (end.state, path.doubt ?? end.doubt)
+          if isPassed(end) { passing.append(found) } else { failing.append((found, end.verdict)) }
+        }
+        if passing.count + failing.count > Rehearsal.most { return .open(nil) }
+      }
+      if let last = failing.last {
+        if passing.isEmpty { return .isOut(barred(last.path.handle, in: phase, last.verdict)) }
+        return .open((failing.map(\.path) + passing).lazy.compactMap(\.doubt).first)
+      }
+      paths = passing
+    }
+    return next(paths)
   }
 
   /// sshd's session phase is another process, which has PAM's environment alone.
@@ -73,10 +105,13 @@ struct Rehearsal {
     }
   }
 
-  private func barred(_ handle: RehearsedHandle, in phase: PAMPhase) -> RehearsedHandle {
+  private func barred(
+    _ handle: RehearsedHandle, in phase: PAMPhase, _ verdict: PAMCode
+  ) -> RehearsedHandle {
     var handle = handle
+    let isOld = verdict == .newPasswordRequired || verdict == .passwordExpired
     if handle.barrier == nil, let entry = stack[phase].last {
-      handle.note(phase == .account ? .expired : .stackShut, at: entry)
+      handle.note(isOld ? .expired : .stackShut, at: entry)
     }
     return handle
   }
@@ -93,6 +128,7 @@ struct Rehearsal {
       var left = handle
       if let barrier = answer.barrier { left.note(barrier, at: entry) }
       if let password = answer.password { left.password = Secret(password.utf8) }
+      if answer.isByUnix { left.isByUnix = true }
       return (answer.code, left)
     }
   }
@@ -101,11 +137,12 @@ struct Rehearsal {
   private func ours(_ entry: StackEntry, _ handle: RehearsedHandle) -> (PAMCode, RehearsedHandle) {
     let arguments = ModuleArguments(entry.arguments.map { Array($0.utf8) })
     let phase: Phase = entry.phase == .auth ? .auth : entry.phase == .account ? .account : .session
-    let application = RehearsedApplication(
-      login, handle, isOneField: arguments.forwardPass, in: phase)
     let authority = RehearsedAuthority(
       person.enrollment, inFleet: person.inFleet, note: person.note,
       noteInFleet: person.noteInFleet, at: now)
+    let application = RehearsedApplication(
+      login, handle, isOneField: arguments.forwardPass, in: phase,
+      needsCode: { authority.isAsking })
     let store = RehearsedStore(person.account, policies, groups: person.isMember)
     let code: ReturnCode
     switch phase {
@@ -145,8 +182,9 @@ struct Rehearsal {
     let isUnkeyed = arguments.afterKey && entry.phase == .auth && !isAfterKey
     let ownBarrier: Barrier? = arguments.isRefusing ? .wrongWord : isUnkeyed ? .afterKey : nil
     if let barrier = ownBarrier ?? authority.barrier { return handle.note(barrier, at: entry) }
-    // A wrong code is no reason.
-    if authority.asked == nil { handle.note(.noPrompt, at: entry) }
+    // A wrong code is no reason, but one field is, which cannot hold the code beside a password.
+    let isShort = login.field != nil && !arguments.forwardPass
+    if authority.asked == nil || isShort { handle.note(.noPrompt, at: entry) }
   }
 
   private var isAfterKey: Bool {

@@ -9,13 +9,16 @@ final class RehearsedApplication: PAMApplication {
   /// `forward_pass`: the prompt is for the password and the code.
   private let isOneField: Bool
   private let phase: Phase
+  /// Whether the person has to have a code; who needs none types the password alone.
+  private let needsCode: () -> Bool
   private(set) var handle: RehearsedHandle
 
   init(
-    _ login: RehearsedLogin, _ handle: RehearsedHandle, isOneField: Bool, in phase: Phase
+    _ login: RehearsedLogin, _ handle: RehearsedHandle, isOneField: Bool, in phase: Phase,
+    needsCode: @escaping () -> Bool
   ) {
     (self.login, self.handle, self.isOneField) = (login, handle, isOneField)
-    self.phase = phase
+    (self.phase, self.needsCode) = (phase, needsCode)
   }
 
   func user() throws(PAMFailure) -> [UInt8] { login.account.name.bytes }
@@ -33,13 +36,14 @@ final class RehearsedApplication: PAMApplication {
     // The first question of enrolling. What comes of it is the person's choice.
     if handle.isEnrolling { throw .conversation }
     let person = login.person
-    let isBoth = isOneField || login.isMethodPassword && phase == .auth
-    let text = isBoth ? (person.password ?? "") + person.code : person.code
+    let both = (person.password ?? "") + (needsCode() ? person.code : "")
+    let field = phase == .auth ? login.field : nil
+    let text = field ?? (isOneField ? both : person.code)
     guard let secret = Secret(text.utf8) else { throw .memory }
     return secret
   }
 
-  var reachesPerson: Bool { !login.isMethodPassword }
+  var reachesPerson: Bool { login.field == nil }
   func show(_ text: Secret) throws(PAMFailure) {}
   func complain(_ text: Secret) throws(PAMFailure) {}
   let isSilent = true
@@ -52,10 +56,10 @@ final class RehearsedApplication: PAMApplication {
   func leaveText(_ text: LogLine) throws(PAMFailure) {}
   func takeText() -> [UInt8]? { nil }
 
-  /// Asked right before somebody is asked to enroll. What the other lines of the account stack say
-  /// is walked in any case.
+  /// Asked right before somebody is asked to enroll, if prompts reach him. What the other lines of
+  /// the account stack say is walked in any case.
   func probeAccountStack() -> AccountAnswer {
-    handle.isEnrolling = true
+    handle.isEnrolling = login.asksInAccount
     return .yes
   }
   let isProbe = false

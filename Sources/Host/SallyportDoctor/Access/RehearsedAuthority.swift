@@ -23,6 +23,8 @@ final class RehearsedAuthority: CodeAuthority {
   private(set) var barrier: Barrier?
   private(set) var opening: Opening?
   private(set) var asked: Asking?
+  /// Whether a code is asked for, also where none is enrolled.
+  private(set) var isAsking = false
 
   init(
     _ enrollment: KnownEnrollment, inFleet: KnownEnrollment, note: UserNote.Level?,
@@ -50,7 +52,8 @@ final class RehearsedAuthority: CodeAuthority {
       opening = reason(under: context.policy)
       return .skip
     case .enroll(let level):
-      opening = .enrolls
+      // Who may put it off gets in as he is.
+      opening = level == .required ? .enrolls : .offered
       return .enroll(level, account)
     }
   }
@@ -118,6 +121,7 @@ final class RehearsedAuthority: CodeAuthority {
   private func pending(
     _ claimant: Claimant, _ kinds: Set<FactorKind>, _ context: LoginContext
   ) -> PendingLogin {
+    isAsking = true
     let authenticators = [FactorKind.totp, .hotp].filter(kinds.contains).map { kind in
       Shape.Authenticator(name: RehearsedAuthority.name, kind: kind, digits: .eight)
     }

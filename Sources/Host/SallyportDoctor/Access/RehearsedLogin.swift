@@ -15,6 +15,8 @@ struct RehearsedLogin {
     /// Whether the person has what gives the codes.
     var hasCodes: Bool
 
+    /// What the person types who is asked for the password alone.
+    var answer: String { password ?? "none that is right" }
     var code: String { hasCodes ? Person.rightCode : "24680135" }
     static let rightCode = "13579246"
   }
@@ -42,8 +44,9 @@ struct RehearsedLogin {
   var mayBeEmpty = true
   /// Who changes a password that has to be changed.
   var renewal = Renewal.byOwner
-  /// sshd's method `password`, which answers every prompt with what was typed once.
-  var isMethodPassword = false
+  /// What answers every prompt of the auth phase, in one field for all of them; nil where each is
+  /// answered by itself.
+  var field: String?
   /// Whether prompts reach the person in the account phase too.
   var asksInAccount = true
 }
@@ -55,6 +58,8 @@ struct RehearsedHandle {
   var password: Secret?
   /// Whose code was asked for; nil if none was.
   var asking: Asking?
+  /// Whether pam_unix has let the account in.
+  var isByUnix = false
   /// Whether our line asked to enroll.
   var isEnrolling = false
   /// Our line in the auth or account phase that ran last.

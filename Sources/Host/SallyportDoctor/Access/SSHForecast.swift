@@ -97,6 +97,14 @@ struct SSHForecast {
     ["password", "keyboard-interactive", "none"].contains(method)
   }
 
+  private static func answers(_ method: String) -> LoginSteps.Answers {
+    switch method {
+    case "password": .once
+    case "none": .empty
+    case _: .each
+    }
+  }
+
   private func opening(_ entrance: SSHEntrance) -> Opening {
     if entrance.methods.contains("publickey") { return .keyAlone }
     return entrance.methods.contains("hostbased") ? .hostAlone : .ticketAlone
@@ -111,7 +119,7 @@ struct SSHForecast {
       if SSHForecast.runsPAM(method) {
         steps.steps.append(
           LoginSteps.Step(
-            phases: [.auth], accepted: accepted, isMethodPassword: method != "keyboard-interactive")
+            phases: [.auth], accepted: accepted, answers: SSHForecast.answers(method))
         )
       }
       accepted.append(method)

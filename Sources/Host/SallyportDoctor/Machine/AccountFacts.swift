@@ -13,8 +13,8 @@ struct AccountFacts: Equatable {
     var password = PasswordState.unknown
     /// Whether a `!` stands before the password: without PAM, sshd refuses such an account.
     var isLocked = false
-    /// nil if no line of /etc/shadow is seen.
-    var aging: PasswordAging?
+    /// nil if the password should stand in shadow and no line there is of the account.
+    var aging: PasswordAging? = PasswordAging()
     /// Whether its home has a file of authorized keys that it may read; nil if that cannot be seen.
     var hasKeys: Bool? = false
     /// The groups that list it.
@@ -135,7 +135,8 @@ extension AccountFacts {
       switch account.password {
       case .blank, .some: return true
       case .unknown: return account.isPerson || account.hasKeys == true
-      case .none: return account.hasKeys == true || account.isPerson && account.hasKeys == nil
+      case .none, .elsewhere:
+        return account.hasKeys == true || account.isPerson && account.hasKeys == nil
       }
     }
   }
@@ -173,7 +174,7 @@ extension AccountFacts.Account {
     switch password {
     case .none, .blank: false
     case .some: true
-    case .unknown: nil
+    case .elsewhere, .unknown: nil
     }
   }
 

@@ -1,3 +1,4 @@
+import CCommand
 import Glibc
 package import SallyportCore
 package import SallyportSupport
@@ -11,6 +12,8 @@ package struct HomeAccount {
   package let user: UInt32
   package let group: UInt32
   package var shell = ""
+  /// The password of passwd(5), `x` where it stands in shadow(5).
+  package var password = "*"
 
   /// Whether it is neither root nor a system account.
   package var isPerson: Bool { HomeAccount.people.contains(user) }
@@ -82,13 +85,14 @@ package struct AccountBook {
           account: Account(
             name: name, uid: unsafe found.pw_uid, group: unsafe found.pw_gid),
           home: unsafe String(cString: home), user: unsafe found.pw_uid,
-          group: unsafe found.pw_gid, shell: unsafe shell(of: found)))
+          group: unsafe found.pw_gid, shell: unsafe copied(found.pw_shell) ?? "",
+          password: unsafe copied(found.pw_passwd) ?? "*"))
     }
   }
 
-  @unsafe private static func shell(of found: passwd) -> String {
-    // SAFETY: a C string of the entry, or NULL.
-    unsafe found.pw_shell.map { unsafe String(cString: $0) } ?? ""
+  @unsafe private static func copied(_ field: UnsafePointer<CChar>?) -> String? {
+    // SAFETY: a C string of an entry, or NULL.
+    unsafe field.map { unsafe String(cString: $0) }
   }
 }
 
@@ -138,6 +142,39 @@ extension AccountBook {
     }
   }
 
+  /// What the database lists of shadow(5).
+  static func shadows() -> [ShadowEntry] {
+    reading.withLock { _ in
+      var entries: [ShadowEntry] = []
+      setspent()
+      defer { endspent() }
+      // SAFETY: the entry is valid until the next call, and is copied before it.
+      while let entry = unsafe getspent() {
+        if let found = unsafe shadow(entry.pointee) { entries.append(found) }
+      }
+      return entries
+    }
+  }
+
+  /// nil where it has none of this name.
+  static func shadow(of name: String) -> ShadowEntry? {
+    // SAFETY: the entry is valid until the next lookup, and is copied before it.
+    unsafe getspnam(name).flatMap { unsafe shadow($0.pointee) }
+  }
+
+  @unsafe private static func shadow(_ found: spwd) -> ShadowEntry? {
+    guard let name = unsafe copied(found.sp_namp), let hash = unsafe copied(found.sp_pwdp) else {
+      return nil
+    }
+    let days = unsafe [found.sp_lstchg, found.sp_max, found.sp_inact, found.sp_expire].map {
+      $0 == -1 ? nil : Int($0)
+    }
+    return ShadowEntry(
+      name: name, hash: hash,
+      aging: PasswordAging(
+        changed: days[0], maximum: days[1], inactive: days[2], expires: days[3]))
+  }
+
   /// Whether the database may have people who are not `listed`: nsswitch.conf has a source beyond
   /// this machine's files of which `listed` has nobody, so that it finds people by name alone, or
   /// several of them, or cannot be read.
@@ -172,7 +209,8 @@ extension AccountBook {
     }
     return HomeAccount(
       account: account, home: unsafe String(cString: home), user: unsafe found.pw_uid,
-      group: unsafe found.pw_gid, shell: unsafe shell(of: found))
+      group: unsafe found.pw_gid, shell: unsafe copied(found.pw_shell) ?? "",
+      password: unsafe copied(found.pw_passwd) ?? "*")
   }
 }
 

@@ -9,6 +9,9 @@ struct AccountDatabase {
   let groups: () throws(StoreTrouble) -> [AccountFacts.Group]
   /// Finds one by its name; nil if there is none.
   let find: (UserName) throws(StoreTrouble) -> HomeAccount?
+  /// Everything that it lists of shadow(5), or what it finds by a name.
+  var shadows: () -> [ShadowEntry] = { [] }
+  var shadow: (_ name: String) -> ShadowEntry? = { _ in nil }
 
   static var none: AccountDatabase {
     AccountDatabase(accounts: { [] }, groups: { [] }, find: { _ in nil })
@@ -18,7 +21,8 @@ struct AccountDatabase {
     AccountDatabase(
       accounts: { () throws(StoreTrouble) in try AccountBook.all() },
       groups: { () throws(StoreTrouble) in try AccountBook.groups() },
-      find: { name throws(StoreTrouble) in try AccountBook.home(of: try Accounts.find(name)) })
+      find: { name throws(StoreTrouble) in try AccountBook.home(of: try Accounts.find(name)) },
+      shadows: AccountBook.shadows, shadow: AccountBook.shadow)
   }
 }
 
@@ -48,7 +52,9 @@ extension AccountFacts {
     for name in unlisted.prefix(AccountFacts.mostNames) {
       guard let user = UserName(Array(name.utf8)) else { continue }
       do throws(StoreTrouble) {
-        if let found = try database.find(user) { reading.take(found, .named) }
+        if let found = try database.find(user) {
+          reading.take(found, .named) { [database.shadow(name)].compactMap { $0 } }
+        }
       } catch {
         reading.gaps.append(.unlistable(AccountReading.text(error)))
         break
@@ -61,7 +67,7 @@ extension AccountFacts {
 /// Reads each source of accounts once.
 private struct AccountReading {
   private typealias Row = [ArraySlice<UInt8>]
-  private typealias Passwords = (state: PasswordState, isLocked: Bool, aging: PasswordAging)
+  private typealias Passwords = (state: PasswordState, isLocked: Bool, aging: PasswordAging?)
 
   private let machine: Machine
   private var accounts: [AccountFacts.Account] = []
@@ -72,6 +78,8 @@ private struct AccountReading {
   private let listedShells: Set<Substring>
   /// nil if the file cannot be read.
   private var shadow: [String: Passwords]?
+  /// What the account database has of shadow(5); nil: not asked yet.
+  private var others: [String: ShadowEntry]?
   private static let longest = 64 << 20
 
   init(of machine: Machine) {
@@ -126,7 +134,7 @@ private struct AccountReading {
         AccountFacts.Account(
           name: text(row[0]), uid: uid, group: group, shell: text(row[6]), home: text(row[5]),
           password: passwords?.state ?? .unknown, isLocked: passwords?.isLocked ?? false,
-          aging: passwords?.aging))
+          aging: passwords.map(\.aging) ?? PasswordAging()))
     }
   }
 
@@ -150,10 +158,14 @@ private struct AccountReading {
 
   /// nil: unknown. A field of passwd(5) other than `x` is the password itself.
   private func passwords(of name: String, field: ArraySlice<UInt8>) -> Passwords? {
-    guard field.elementsEqual("x".utf8) || field.starts(with: "##".utf8) else {
+    guard isShadowed(field) else {
       return (PasswordState(hash: field), field.first == UInt8(ascii: "!"), PasswordAging())
     }
-    return shadow.map { $0[name] ?? (.none, false, PasswordAging()) }
+    return shadow.map { $0[name] ?? (.none, false, nil) }
+  }
+
+  private func isShadowed(_ field: some Collection<UInt8>) -> Bool {
+    field.elementsEqual("x".utf8) || field.starts(with: "##".utf8)
   }
 
   /// As the C library reads such files. Lines that begin with a sign ask another source.
@@ -184,7 +196,7 @@ private struct AccountReading {
     if others == nil { gaps.append(.unread("/etc/nsswitch.conf", "")) }
     do throws(StoreTrouble) {
       let listed = try database.accounts()
-      for one in listed { take(one, .database(others ?? [])) }
+      for one in listed { take(one, .database(others ?? []), database.shadows) }
       if AccountBook.mayLackPeople(listed, on: machine) {
         gaps.append(.unlisted(sources.directoryNames ?? []))
       }
@@ -214,12 +226,26 @@ private struct AccountReading {
     }
   }
 
-  mutating func take(_ one: HomeAccount, _ source: AccountFacts.Source) {
-    guard let name = one.account.name.typed else { return }
+  mutating func take(
+    _ one: HomeAccount, _ source: AccountFacts.Source, _ shadows: () -> [ShadowEntry]
+  ) {
+    guard let name = one.account.name.typed, !names.contains(name) else { return }
+    var (hash, aging) = (one.password, PasswordAging?.some(PasswordAging()))
+    if isShadowed(Array(hash.utf8)) {
+      // Each may be a question to a server.
+      if others == nil || source == .named {
+        others = Dictionary(
+          shadows().map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+      }
+      hash = others?[name]?.hash ?? "*"
+      // Root alone sees such lines.
+      if machine.bytes("/etc/shadow", limit: 1).value != nil { aging = others?[name]?.aging }
+    }
+    let state = PasswordState(hash: Array(hash.utf8))
     take(
       AccountFacts.Account(
         name: name, uid: one.user, group: one.group, shell: one.shell, home: one.home,
-        hasKeys: nil, source: source))
+        password: state == .none ? .elsewhere : state, aging: aging, hasKeys: nil, source: source))
   }
 
   private mutating func take(_ account: AccountFacts.Account) {

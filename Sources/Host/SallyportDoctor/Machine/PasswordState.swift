@@ -5,7 +5,9 @@ enum PasswordState: Equatable {
   /// The field is empty: with `nullok`, pam_unix lets the account in with nothing.
   case blank
   case some
-  /// /etc/shadow cannot be read, or the account is of another source.
+  /// None that pam_unix could check; the directory whose account it is may have one.
+  case elsewhere
+  /// It cannot be read.
   case unknown
 }
 
@@ -40,9 +42,29 @@ struct PasswordAging: Equatable {
     case inactive
     /// The account is over: refused.
     case expired
+    /// The password should stand in shadow, and no line there is of the account: refused.
+    case unlisted
   }
 
-  /// As Linux-PAM 1.6 and later; before, the last two of the limits hold a day longer.
+  /// What it may be on a day: before Linux-PAM 1.6, the last two of the limits held a day longer,
+  /// and counted where nothing says when the password was changed.
+  func states(on day: Int) -> [State] {
+    let (new, old) = (state(on: day), formerState(on: day))
+    return new == old ? [new] : [new, old]
+  }
+
+  private func formerState(on day: Int) -> State {
+    if let expires, expires != -1, day >= expires { return .expired }
+    if changed == 0 { return .mustChange }
+    let changed = changed ?? -1
+    guard day >= changed, let maximum, maximum != -1 else { return .valid }
+    let (passed, limit) = (day - changed, maximum.addingReportingOverflow(inactive ?? -1))
+    guard passed > maximum else { return .valid }
+    let isOver = passed > limit.partialValue && !limit.overflow
+    return isOver && inactive.map { $0 != -1 && passed > $0 } == true ? .inactive : .mustChange
+  }
+
+  /// As Linux-PAM 1.6 and later.
   func state(on day: Int) -> State {
     if let expires, expires >= 0, day >= expires { return .expired }
     if changed == 0 { return .mustChange }
@@ -88,4 +110,11 @@ extension LoginShell {
     guard machine.file("/etc/shells").value.map({ $0.mode & 0o002 == 0 }) == true else { return [] }
     return Set(linesOf(machine.text("/etc/shells").value ?? "").filter { $0.first == "/" })
   }
+}
+
+/// A line of shadow(5).
+struct ShadowEntry {
+  let name: String
+  let hash: String
+  let aging: PasswordAging
 }

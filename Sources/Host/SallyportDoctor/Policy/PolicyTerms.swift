@@ -31,7 +31,7 @@ struct PolicyTerms {
   }
 
   mutating func take(_ text: PolicyText) {
-    for word in text.conditions(.matchUser) where users[word] == nil { users[word] = users.count }
+    for word in text.conditions(.matchUser) { take(user: word) }
     for word in text.conditions(.matchGroup) { take(group: String(decoding: word, as: UTF8.self)) }
     origins += text.conditions(.matchOrigin).map { String(decoding: $0, as: UTF8.self) }
       .filter { $0.contains(".") || $0.contains(":") }
@@ -53,12 +53,27 @@ struct PolicyTerms {
     }
     for entry in entries where entry.moduleName == "pam_succeed_if" {
       for (before, word) in zip(entry.arguments, entry.arguments.dropFirst()) {
-        if ["ingroup", "notingroup"].contains(before) {
+        if ["ingroup", "notingroup"].contains(before.lowercased()) {
           for group in word.split(separator: ":") { take(group: String(group)) }
         }
-        if let number = UInt32(word), !numbers.contains(number) { numbers.append(number) }
+        if ["=", "!=", "in", "notin"].contains(before.lowercased()) {
+          for name in word.split(separator: ":") { take(user: Array(name.utf8)) }
+        }
+        if let number = UInt32(word) { take(numbers: [number]) }
       }
     }
+    for word in entries.flatMap(\.arguments) where word.hasPrefix("minimum_uid=") {
+      if let number = UInt32(word.dropFirst(12)) { take(numbers: [number]) }
+    }
+  }
+
+  /// Uids at which something changes.
+  mutating func take(numbers more: [UInt32]) {
+    numbers += more.filter { !numbers.contains($0) }
+  }
+
+  private mutating func take(user: [UInt8]) {
+    if users[user] == nil { users[user] = users.count }
   }
 
   private mutating func take(group: String) {

@@ -104,10 +104,10 @@ struct PamEnable: Verb {
     throws(CommandError) -> [String]
   {
     let stacks = plans.map(\.change).reduce(context.stacks) { $0.assuming($1) }
-    let settings = plans.compactMap(\.side).flatMap(\.settings)
+    let text = plans.compactMap { $0.side?.text }.first
     let change = try context.accessChange(shared) { facts in
       let changed = facts.assuming(stacks)
-      return settings.isEmpty ? changed : changed.assuming(settings)
+      return text.map { changed.assuming(sshFile: $0) } ?? changed
     }
     return change?.lines(width: width) ?? []
   }

@@ -126,8 +126,8 @@ struct SSHSide {
   var isAsBefore: Bool {
     do throws(SSHTrouble) { return try file.text() == plan.current?.text } catch { return false }
   }
-  /// The settings that are written; none if sshd has them already.
-  var settings: [SSHSetting] { writes ? last.settings : [] }
+  /// What is written to our file; nil if sshd has the settings already.
+  var text: String? { writes ? last.text : nil }
   /// Who gets in without PAM's lines.
   var keyHolders: Set<String> { plan.keyHolders }
 

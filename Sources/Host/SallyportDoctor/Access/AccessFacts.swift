@@ -41,13 +41,12 @@ extension AccessFacts {
   ) {
     let accounts = accounts ?? AccountFacts(of: machine)
     let policies = PolicySources(store, of: machine)
-    let terms = PolicyTerms(of: ServiceStack.ours(of: machine), policies)
     self.init(
       machine: machine, now: now, stacks: machine.stacks, accounts: accounts,
-      ssh: SSHAccess(of: machine, accounts, origins: terms.origins),
       sudoers: sudoers ?? Sudoers(of: machine),
       doas: Doas(of: machine, accounts), polkit: PolkitFacts(of: machine),
       policies: policies, store: store.root.text)
+    ssh = access(of: machine)
     gaps = accounts.gaps.map(\.text)
     do throws(StoreTrouble) {
       try look(in: store)
@@ -106,12 +105,16 @@ extension AccessFacts {
     return facts
   }
 
-  /// As it will be with these settings before all others of sshd.
-  package func assuming(_ settings: [SSHSetting]) -> AccessFacts {
+  /// As it will be with this text in our file of sshd's configuration; nil: without the file.
+  package func assuming(sshFile text: String?) -> AccessFacts {
     var facts = self
-    let options = settings.flatMap { ["-o", "\($0.keyword)=\($0.value)"] }
-    facts.ssh = SSHAccess(of: machine, accounts, options: options)
+    facts.ssh = access(of: machine.assuming(sshFile: text))
     return facts
+  }
+
+  private func access(of machine: Machine) -> SSHAccess {
+    let terms = PolicyTerms(of: ServiceStack.ours(in: stacks), policies)
+    return SSHAccess(of: machine, accounts, origins: terms.origins)
   }
 
   /// As it will be with this policy in the file at `path`.

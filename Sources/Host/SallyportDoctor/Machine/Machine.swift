@@ -9,6 +9,8 @@ package struct Machine {
   var root = ""
   /// Runs a program by name, with arguments; `absent` if there is no such program.
   package var run: (_ words: [String]) -> Probe<CommandOutput> = Machine.runProgram
+  /// A file as it is planned; without a text it is not there.
+  var planned: (path: String, text: String?)?
 
   package init(
     root: String = "",
@@ -28,6 +30,9 @@ package struct Machine {
 
   /// The first `limit` bytes of a regular file; symbolic links are followed.
   func bytes(_ path: String, limit: Int = Machine.longestText) -> Probe<[UInt8]> {
+    if let planned, planned.path == path {
+      return planned.text.map { .seen(Array($0.utf8)) } ?? .absent
+    }
     do throws(SystemError) {
       let file = try OpenFile(root + path, O_RDONLY | O_NONBLOCK)
       guard try file.facts().isRegular else { throw SystemError(EINVAL) }
@@ -84,6 +89,14 @@ package struct Machine {
 
   /// The paths that match a shell pattern, sorted.
   package func paths(_ pattern: String) -> [String] {
+    guard let planned, Machine.matches(planned.path, pattern) else { return there(pattern) }
+    let others = there(pattern).filter { $0 != planned.path }
+    // In C's order, as glob(3) has it here.
+    return planned.text == nil
+      ? others : (others + [planned.path]).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  }
+
+  private func there(_ pattern: String) -> [String] {
     var found = unsafe glob_t()
     // SAFETY: after 0 there are as many C strings as it says, until they are freed.
     guard unsafe glob(root + pattern, 0, nil, &found) == 0 else { return [] }
@@ -93,6 +106,12 @@ package struct Machine {
         String(unsafe String(cString: $0).dropFirst(root.count))
       }
     }
+  }
+
+  /// Whether the path matches, as glob(3) does it.
+  static func matches(_ path: String, _ pattern: String) -> Bool {
+    // SAFETY: both C strings live for the call.
+    unsafe fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0
   }
 
   /// The file system that holds a path.

@@ -37,17 +37,15 @@ struct SSHAccess {
   /// A limit, as each takes some 10 ms.
   static let mostRuns = 150
 
-  /// `options` are given to sshd besides, such as `-o`; `addresses` are asked about besides, and
-  /// connections from `origins` are told apart.
+  /// `addresses` are asked about besides, and connections from `origins` are told apart.
   init(
-    of machine: Machine, _ accounts: AccountFacts, options: [String] = [],
-    addresses: [String] = [], origins: [String] = []
+    of machine: Machine, _ accounts: AccountFacts, addresses: [String] = [], origins: [String] = []
   ) {
     let configuration = SSHConfiguration(of: machine)
     let blocks = SSHBlocks(configuration)
     (self.blocks, self.accounts) = (blocks, accounts)
     keyring = SSHKeyring(machine)
-    var base = SSHFacts(settings: SSHFacts.settings(of: machine, options))
+    var base = SSHFacts(settings: SSHFacts.settings(of: machine))
     base.configuration = configuration
     let isStarting = base.settings != .unseen(SSHFacts.unsatisfiable)
     if !isStarting { base.settings = base.unsatisfied(of: machine) }
@@ -67,7 +65,7 @@ struct SSHAccess {
     ).all
     self.connections = connections
     whole = configuration.unread.first.map { .unseen(.silent($0)) }
-    var runs = SSHRuns(machine, options, blocks)
+    var runs = SSHRuns(machine, blocks)
     // Where no list can be completed sshd does not start, for nobody.
     let logins = accounts.accounts.map { account in
       let login = SSHLogin(account, accounts)
@@ -187,13 +185,12 @@ struct SSHRuns {
   }
 
   private let machine: Machine
-  private let options: [String]
   private let blocks: SSHBlocks
   private var answers: [[Int]: Answer<SSHSettings>] = [:]
   private var count = 0
 
-  init(_ machine: Machine, _ options: [String], _ blocks: SSHBlocks) {
-    (self.machine, self.options, self.blocks) = (machine, options, blocks)
+  init(_ machine: Machine, _ blocks: SSHBlocks) {
+    (self.machine, self.blocks) = (machine, blocks)
   }
 
   /// Each once, in their order.
@@ -250,7 +247,7 @@ struct SSHRuns {
     guard count < SSHAccess.mostRuns else { return .unseen(.tooMany(runs: SSHAccess.mostRuns)) }
     count += 1
     let found = SSHFacts.settings(
-      of: machine, options, user: question.user, from: question.connection)
+      of: machine, user: question.user, from: question.connection)
     switch found {
     case .seen(let settings): return .seen(settings)
     case .absent: return .unseen(.silent("sshd is gone"))

@@ -31,9 +31,6 @@ struct SSHConfiguration: Equatable {
   private(set) var file = SSHConfiguration.usualFile
   private(set) var lines: [Line] = []
   private(set) var blocks: [Block] = []
-  /// How many of `lines` sshd reads, for all connections, before a file named `dropIn`; nil if no
-  /// Include would read that file.
-  private(set) var linesBeforeDropIn: Int?
   /// Files that could not be read, each with the reason.
   private(set) var unread: [String] = []
 
@@ -41,20 +38,22 @@ struct SSHConfiguration: Equatable {
   /// openSUSE's sshd reads it if the administrator has none; it includes the drop-ins first. A file
   /// of the administrator's would replace all of it.
   private static let vendorsFile = "/usr/etc/ssh/sshd_config"
-  private static let dropIn = SSHStage.path
   /// sshd's own limit for nested includes.
   private static let deepest = 16
 
   init() {}
 
   init(of machine: Machine) {
-    let isVendors =
-      machine.file(SSHConfiguration.usualFile) == .absent
-      && machine.file(SSHConfiguration.vendorsFile) != .absent
-    if isVendors { file = SSHConfiguration.dropIn }
+    let first = SSHConfiguration.first(of: machine)
+    if first == SSHConfiguration.vendorsFile { file = SSHStage.path }
     var block: Int?
-    let first = isVendors ? SSHConfiguration.vendorsFile : SSHConfiguration.usualFile
     read(first, of: machine, &block, depth: 0)
+  }
+
+  /// The file that sshd reads, with all that it includes.
+  static func first(of machine: Machine) -> String {
+    let isVendors = machine.file(usualFile) == .absent && machine.file(vendorsFile) != .absent
+    return isVendors ? vendorsFile : usualFile
   }
 
   /// The first line with the keyword in a Match block, or else the first outside of any, since sshd
@@ -107,28 +106,19 @@ struct SSHConfiguration: Equatable {
       block = blocks.count - 1
     case "include" where depth < SSHConfiguration.deepest:
       for pattern in arguments {
-        let path = pattern.hasPrefix("/") ? pattern : "/etc/ssh/\(pattern)"
-        let takesDropIn = block == nil && matches(SSHConfiguration.dropIn, path)
-        for file in machine.paths(path) {
-          if takesDropIn, file >= SSHConfiguration.dropIn { noteDropIn() }
+        for file in machine.paths(SSHConfiguration.path(of: pattern)) {
           var inner = block
           read(file, of: machine, &inner, depth: depth + 1)
         }
-        if takesDropIn { noteDropIn() }
       }
     case _:
       lines.append(Line(keyword: keyword, arguments: arguments, location: location, block: block))
     }
   }
 
-  private mutating func noteDropIn() {
-    if linesBeforeDropIn == nil { linesBeforeDropIn = lines.count }
-  }
-
-  /// Whether the path matches, as glob(3) does it.
-  private func matches(_ path: String, _ pattern: String) -> Bool {
-    // SAFETY: both C strings live for the call.
-    unsafe fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0
+  /// Of an Include.
+  static func path(of pattern: String) -> String {
+    pattern.hasPrefix("/") ? pattern : "/etc/ssh/\(pattern)"
   }
 
   private static func criteria(_ words: [String]) -> [Criterion] {

@@ -55,16 +55,16 @@ package struct SSHPlan {
     isSetByOthers =
       current == nil
       && before.mismatches(with: last, configuration, enrolled: enrolled).isEmpty
-    var after = before
+    var (after, planned) = (before, configuration)
     if !isSetByOthers {
-      try SSHPlan.check(last, before, configuration, enrolled: enrolled)
-      after = try SSHSurvey(
-        of: machine, configuration, accounts, people: people, assuming: last.settings)
-      let found = after.mismatches(with: last, configuration, enrolled: enrolled)
+      let changed = machine.assuming(sshFile: last.text)
+      planned = SSHConfiguration(of: changed)
+      after = try SSHSurvey(of: changed, planned, accounts, people: people)
+      let found = after.mismatches(with: last, planned, enrolled: enrolled)
       if !found.isEmpty { throw .shadowed(found) }
     }
     byKeyAlone = after.exceptions(enrolled).map { part in
-      let location = part.block.map { configuration.blocks[$0].location.text } ?? ""
+      let location = part.block.map { planned.blocks[$0].location.text } ?? ""
       return "\(listed(part.users)) (\(part.who ?? ""), \(location))"
     }
     keyHolders = Set(after.exceptions(enrolled).flatMap(\.users))
@@ -92,25 +92,6 @@ package struct SSHPlan {
     }
     guard ways.allSatisfy({ $0.contains("publickey") }) else { return .passwordCode }
     return hasAfterKey ? .keyCode : .keyPasswordCode
-  }
-
-  /// Throws if sshd would not read our file before the other values.
-  private static func check(
-    _ stage: SSHStage, _ before: SSHSurvey, _ configuration: SSHConfiguration, enrolled: [String]
-  ) throws(SSHTrouble) {
-    guard let count = configuration.linesBeforeDropIn else {
-      throw .shadowed(before.mismatches(with: stage, configuration, enrolled: enrolled))
-    }
-    let earlier = configuration.lines.prefix(count).filter { $0.block == nil }
-    let shadows = stage.needed.compactMap { wanted -> SSHMismatch? in
-      let keywords = SSHConfiguration.spellings(of: wanted.keyword.lowercased())
-      let line = earlier.first { keywords.contains($0.keyword) }
-      guard let line else { return nil }
-      let found = SSHSetting(wanted.keyword, line.arguments.joined(separator: " "))
-      guard found.value.lowercased() != wanted.value else { return nil }
-      return SSHMismatch(who: nil, found: found, wanted: wanted, location: line.location)
-    }
-    if !shadows.isEmpty { throw .shadowed(shadows) }
   }
 
   private static func lockedOut(

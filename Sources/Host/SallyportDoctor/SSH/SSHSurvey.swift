@@ -23,25 +23,24 @@ struct SSHSurvey: Equatable {
 
   init(parts: [Part]) { self.parts = parts }
 
-  /// Asks sshd. `assuming` are settings that come before all others.
+  /// Asks sshd.
   init(
     of machine: Machine, _ configuration: SSHConfiguration, _ accounts: AccountFacts,
-    people: [String], assuming settings: [SSHSetting] = []
+    people: [String]
   ) throws(SSHTrouble) {
-    let options = settings.flatMap { ["-o", "\($0.keyword)=\($0.value)"] }
     let (port, elsewhere) = (configuration.port, configuration.elsewhere)
-    parts = [Part(settings: try machine.sshSettings(options, from: elsewhere))]
+    parts = [Part(settings: try machine.sshSettings(from: elsewhere))]
     let blocks = configuration.blocks.prefix(SSHFacts.mostBlocks)
     for (index, block) in blocks.enumerated() {
       guard let probe = SSHProbe(block, accounts, port: port) else { continue }
-      let settings = try machine.sshSettings(options, user: probe.user, from: probe.connection)
+      let settings = try machine.sshSettings(user: probe.user, from: probe.connection)
       parts.append(
         Part(who: "Match \(block.text)", block: index, users: probe.users, settings: settings))
     }
     let names = blocks.contains { $0.criteria.contains { ["user", "group"].contains($0.name) } }
     guard names else { return }
     for name in people.prefix(SSHFacts.mostPeople) {
-      let settings = try machine.sshSettings(options, user: name, from: .here(port: port))
+      let settings = try machine.sshSettings(user: name, from: .here(port: port))
       parts.append(Part(who: name, users: [name], settings: settings))
     }
   }
@@ -137,9 +136,9 @@ extension Machine {
   /// The output of `sshd -T`. If no list of AuthenticationMethods can be completed, the settings
   /// without the lists.
   func sshSettings(
-    _ options: [String] = [], user: String = "nobody", from connection: SSHConnection? = nil
+    user: String = "nobody", from connection: SSHConnection? = nil
   ) throws(SSHTrouble) -> SSHSettings {
-    switch SSHFacts.settings(of: self, options, user: user, from: connection) {
+    switch SSHFacts.settings(of: self, user: user, from: connection) {
     case .absent: throw .sshd("there is no sshd on this machine")
     case .seen(let settings): return settings
     case .unseen(let reason):
@@ -147,7 +146,7 @@ extension Machine {
         reason.contains($0)
       }
       // The first value counts.
-      let without = ["-o", "AuthenticationMethods=any"] + options
+      let without = ["-o", "AuthenticationMethods=any"]
       let found = SSHFacts.settings(of: self, without, user: user, from: connection)
       guard isUnfinished, let settings = found.value else { throw .sshd(reason) }
       return settings

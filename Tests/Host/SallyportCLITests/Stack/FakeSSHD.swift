@@ -88,7 +88,9 @@ final class FakeSSHD {
       ways.append(SSHSettings(said([], dropIn ?? "")).ways)
       let complaint = needsOurs && dropIn == nil ? "without ours" : complaint
       return .seen(CommandOutput(status: complaint == nil ? 0 : 255, errors: complaint ?? ""))
-    case ["sshd", "-T"]: return .seen(CommandOutput(output: said(words, dropIn ?? "")))
+    case ["sshd", "-T"]:
+      let text = words.contains("-f") ? planned(words[3]) : dropIn
+      return .seen(CommandOutput(output: said(words, text ?? "")))
     case ["systemctl", "is-active"]:
       return .seen(CommandOutput(status: words[2] == "ssh.service" ? 0 : 3))
     case ["systemctl", "reload"]:
@@ -110,6 +112,13 @@ final class FakeSSHD {
       return .seen(CommandOutput(status: 255, errors: "x@y: Permission denied (\(offered)).\n"))
     case _: return .absent
     }
+  }
+
+  /// Our file as a copy of the configuration has it.
+  private func planned(_ path: String) -> String? {
+    let copy = try? String(contentsOfFile: path, encoding: .utf8)
+    let files = (copy ?? "").split(separator: "\"").filter { $0.hasSuffix("/00-sallyport.conf") }
+    return files.first.flatMap { try? String(contentsOfFile: String($0), encoding: .utf8) }
   }
 
   private func said(_ words: [String], _ dropIn: String) -> String {

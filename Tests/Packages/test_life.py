@@ -198,11 +198,12 @@ def test_purging_takes_our_settings_of_sshd_away_where_sshd_does_without(machine
     sshd.write_text(f"#!/bin/sh\n[ -e /{SETTINGS} ] || {{ echo 'line 3: no' >&2; exit 255; }}\n")
     sshd.chmod(0o755)
     purge = ("sh", "/var/lib/dpkg/info/sallyport.postrm", "purge")
-    for text in (f"# {OURS}", OURS):
+    for text in (f"# {OURS}", f"{OURS}UseDNS no\n", OURS):
         settings.write_text(text)
         done = machine.run(*purge)
         assert done.returncode == 0 and settings.read_text() == text
         assert ("line 3: no" in done.stderr) == (text == OURS), done.stderr
+        assert ("somebody has changed it" in done.stderr) == (text != OURS), done.stderr
     # It says so only after it has read its settings.
     sshd.write_text(
         "#!/bin/sh\necho 'Missing privilege separation directory: /run/sshd' >&2\nexit 255\n")

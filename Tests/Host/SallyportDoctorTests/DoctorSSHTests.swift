@@ -341,10 +341,16 @@ struct SSHCase: CustomTestStringConvertible {
   @Test(arguments: SSHMethod.allCases.filter { $0 != .none })
   func `our file is known by its text`(method: SSHMethod) {
     let ways = method == .passwordCode ? [] : SSHStage.Passing.allCases
-    for passing in [nil] + ways.map(Optional.some) {
-      let stage = SSHStage(method: method, passing: passing)
-      #expect(SSHStage(text: stage.text) == stage)
-      #expect(SSHStage(text: stage.text + "#") == nil)
+    let people = [
+      SSHPeople(), SSHPeople(keyGroup: "keys", aloneUsers: ["ansible", "git"]),
+      SSHPeople(keyUsers: ["alice", "carol"]),
+    ]
+    for people in method == .match ? people : [SSHPeople()] {
+      for passing in [nil] + ways.map(Optional.some) {
+        let stage = SSHStage(method: method, passing: passing, people: people)
+        #expect(SSHStage(text: stage.text) == stage || people == SSHPeople())
+        #expect(SSHStage(text: stage.text + "#") == nil)
+      }
     }
   }
 

@@ -8,16 +8,24 @@ extension Context {
   func accessChange(
     _ options: StoreOptions, _ assuming: (AccessFacts) -> AccessFacts
   ) throws(CommandError) -> AccessChange? {
-    let store: Store
     do throws(CommandError) {
-      store = try self.store(options)
+      let facts = try accessFacts(options)
+      return accessChange(facts, to: assuming(facts))
     } catch {
       if case .notRoot = error.cause { return nil }
       throw error
     }
-    var facts = AccessFacts(of: machine, store, at: try time())
+  }
+
+  /// What the table of who gets in is made of.
+  func accessFacts(_ options: StoreOptions) throws(CommandError) -> AccessFacts {
+    var facts = AccessFacts(of: machine, try store(options), at: try time())
     facts.ask(roster)
-    var changed = assuming(facts)
+    return facts
+  }
+
+  func accessChange(_ facts: AccessFacts, to changed: AccessFacts) -> AccessChange {
+    var changed = changed
     changed.ask(roster)
     return AccessChange(from: facts, to: changed)
   }

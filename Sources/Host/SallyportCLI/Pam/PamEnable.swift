@@ -36,6 +36,12 @@ struct PamEnable: Verb {
       valueName: "method"))
   var sshd: SSHMethod?
 
+  @Option(
+    help: ArgumentHelp(
+      "With --sshd match: the group of those who have a key. (default: those who have one now)",
+      valueName: "group"))
+  var keyGroup: String?
+
   @Flag(help: "Write it even if nobody could log in afterwards.")
   var force = false
 
@@ -52,13 +58,21 @@ struct PamEnable: Verb {
     if sshd != nil, !options.services.contains("sshd") {
       throw ValidationError("--sshd is for the service sshd")
     }
+    if let keyGroup {
+      guard sshd == .match else { throw ValidationError("--key-group is for --sshd match") }
+      guard SSHPeople.mayName(keyGroup) else {
+        throw ValidationError("no Match block can name this group")
+      }
+    }
   }
 
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam enable \(options.words)")
     let chosen = options.chosen(in: context)
+    if options.services.contains("sshd") { context.machine.makeSSHDirectory() }
+    let facts = try context.accessFacts(shared)
     var (asking, accepted): ([String], [String]) = ([], [])
-    let plans = try plans(chosen, context, asking: &asking, accepted: &accepted)
+    let plans = try plans(chosen, facts, context, asking: &asking, accepted: &accepted)
     let output = context.output(shared)
     let changing = plans.filter { !$0.changesNothing }
     let quiet = plans.filter(\.changesNothing).map(\.service) + asking
@@ -78,7 +92,7 @@ struct PamEnable: Verb {
     }
     for plan in changing { output.say(plan.text(width: output.width)) }
     if !options.isUnseen {
-      for line in try changes(changing, context, width: output.width) { output.say(line) }
+      for line in changes(changing, facts, context).lines(width: output.width) { output.say(line) }
     }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
@@ -100,29 +114,27 @@ struct PamEnable: Verb {
   }
 
   /// Who gets in otherwise after this.
-  private func changes(_ plans: [PamPlan], _ context: Context, width: Int)
-    throws(CommandError) -> [String]
+  private func changes(_ plans: [PamPlan], _ facts: AccessFacts, _ context: Context)
+    -> AccessChange
   {
     let stacks = plans.map(\.change).reduce(context.stacks) { $0.assuming($1) }
+    let changed = facts.assuming(stacks)
     let text = plans.compactMap { $0.side?.text }.first
-    let change = try context.accessChange(shared) { facts in
-      let changed = facts.assuming(stacks)
-      return text.map { changed.assuming(sshFile: $0) } ?? changed
-    }
-    return change?.lines(width: width) ?? []
+    return context.accessChange(
+      facts, to: text.map { changed.assuming(sshFile: $0) } ?? changed)
   }
 
   /// Each service as if those before it were written. `asking`: those of the same program that
   /// ask already, in a way of their own. `accepted`: what was agreed to of others.
   private func plans(
-    _ chosen: [ChosenServices], _ context: Context, asking: inout [String],
-    accepted: inout [String]
+    _ chosen: [ChosenServices], _ facts: AccessFacts, _ context: Context,
+    asking: inout [String], accepted: inout [String]
   ) throws(CommandError) -> [PamPlan] {
     var directory = context.stacks
     var plans: [PamPlan] = []
     for (word, service) in chosen.flatMap({ one in one.services.map { (one.typed, $0) } }) {
       do throws(CommandError) {
-        let plan = try plan(service, in: directory, context)
+        let plan = try plan(service, in: directory, facts, context)
         if plan.changesNothing, !options.yes, !options.dryRun,
           context.machine.isPassedBy(service)
         {
@@ -182,12 +194,13 @@ struct PamEnable: Verb {
     return "\(service) is left as it is, and recorded so."
   }
 
-  private func plan(_ service: String, in directory: StackDirectory, _ context: Context)
-    throws(CommandError) -> PamPlan
-  {
-    let side = service == "sshd" ? try sshSide(context) : nil
+  private func plan(
+    _ service: String, in directory: StackDirectory, _ facts: AccessFacts, _ context: Context
+  ) throws(CommandError) -> PamPlan {
+    let side = service == "sshd" ? try sshSide(facts, context) : nil
     let lines = StackOptions(
       enroll: enroll, demand: demand, nullok: nullok, afterKey: side?.method == .keyCode,
+      keyOrPassword: side?.method.isMixed == true,
       store: shared.store == nil ? nil : shared.path)
     let change = try stacking { () throws(StackRefusal) in
       try StackPlanner(service, in: directory).enable(lines)
@@ -200,10 +213,13 @@ struct PamEnable: Verb {
     return plan
   }
 
-  private func sshSide(_ context: Context) throws(CommandError) -> SSHSide? {
+  private func sshSide(_ facts: AccessFacts, _ context: Context)
+    throws(CommandError) -> SSHSide?
+  {
     let enrolled = try ForecastReport.enrolled(in: context.store(shared))
     return try asSSH { () throws(SSHTrouble) in
-      try SSHSide(sshd, enrolled: enrolled, isDryRun: options.dryRun, context)
+      try SSHSide(
+        sshd, keyGroup: keyGroup, facts, enrolled: enrolled, isDryRun: options.dryRun, context)
     }
   }
 

@@ -124,7 +124,7 @@ extension Context {
         ? try PamRemoval("sshd", in: stacks, self).step(in: self).write().left
         : try SSHRemoval(self).turnOff(changesPAM: false, nothing, isWritten: { true }).left
       if let left { throw left }
-    case .method(let method):
+    case .stage(let stage):
       if isListed {
         do throws(CommandError) {
           try takeBackLines()
@@ -132,7 +132,7 @@ extension Context {
           guard case .stack(.notEnabled) = error.cause else { throw error }
         }
       }
-      try SSHRemoval(self).restore(method)
+      try SSHRemoval(self).restore(stage)
       keepRecord(of: "sshd")
     }
   }

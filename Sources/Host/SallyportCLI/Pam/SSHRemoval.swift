@@ -17,7 +17,6 @@ struct SSHRemoval {
   /// unknown what sshd will ask for.
   init(_ context: Context) throws(CommandError) {
     machine = context.machine
-    running = RunningSSHD(context.machine, as: context.caller ?? "root")
     file = SSHFile(root: context.stacks.root)
     do throws(SSHTrouble) {
       (stage, obstacle) = (try context.machine.sshStage(), nil)
@@ -27,11 +26,13 @@ struct SSHRemoval {
       }
       (stage, obstacle) = (nil, error)
     }
+    let witness = stage.flatMap(context.machine.sshWitness)
+    running = RunningSSHD(context.machine, as: witness ?? context.caller ?? "root")
   }
 
   var diff: String? {
     guard let stage else { return nil }
-    let lines = stage.settings.map { "-  \($0.text)" }
+    let lines = stage.lines.map { "-  \($0)" }
     return (["\(SSHStage.path) (removed)"] + lines).joined(separator: "\n")
   }
 
@@ -46,7 +47,7 @@ struct SSHRemoval {
     var (now, isTold) = (stage, false)
     let value: Value
     do throws(CommandError) {
-      if changesPAM, stage.method == .keyCode, stage.passing == nil {
+      if changesPAM, !stage.method.needsPassword, stage.passing == nil {
         try asSSH { () throws(SSHTrouble) in try pass(&now, &isTold) }
       }
       value = try write()
@@ -90,7 +91,7 @@ struct SSHRemoval {
     try file.put(nil)
     let letsKeysAlone = try machine.sshLetsKeysAlone()
     guard letsKeysAlone else { return try file.put(now.text) }
-    now = SSHStage(method: .keyCode, passing: .keyAlone)
+    now = now.via(.keyAlone)
     try put(now.text, &isTold)
   }
 
@@ -98,11 +99,11 @@ struct SSHRemoval {
   var isThere: Bool { stage != nil || obstacle != nil }
 
   /// Puts back what our file said before.
-  func restore(_ method: SSHMethod) throws(CommandError) {
+  func restore(_ stage: SSHStage) throws(CommandError) {
     machine.makeSSHDirectory()
     var isTold = false
     try asSSH { () throws(SSHTrouble) in
-      try put(SSHStage(method: method).text, &isTold)
+      try put(stage.text, &isTold)
     }
   }
 

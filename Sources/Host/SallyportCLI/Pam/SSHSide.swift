@@ -14,23 +14,29 @@ extension SSHMethod: ExpressibleByArgument {}
 /// first sshd asks for the password by prompts, then the PAM lines ask for the code as well.
 struct SSHSide {
   private let plan: SSHPlan
+  private let division: SSHDivision
+  private let isAsked: Bool
   private let running: RunningSSHD
   private let file: SSHFile
   /// Why it could not be written now; only in a dry run.
   private var obstacle: SSHTrouble?
 
   /// Returns nil if sshd is not installed and no method was given.
-  init?(_ method: SSHMethod?, enrolled: [String], isDryRun: Bool, _ context: Context)
-    throws(SSHTrouble)
-  {
-    context.machine.makeSSHDirectory()
+  init?(
+    _ method: SSHMethod?, keyGroup: String?, _ facts: AccessFacts, enrolled: [String],
+    isDryRun: Bool, _ context: Context
+  ) throws(SSHTrouble) {
     let hasAfterKey = context.stacks.stack(of: "sshd")[.auth].contains(where: \.isAfterKey)
+    let old = method == SSHMethod.none ? nil : try context.machine.sshStage()
+    let group = method == nil ? old?.people.keyGroup : keyGroup
+    division = SSHDivision(facts, keyGroup: group)
     guard
       let plan = try SSHPlan(
-        method, of: context.machine, enrolled: enrolled, hasAfterKey: hasAfterKey)
+        method, division.people, of: context.machine, enrolled: enrolled,
+        hasAfterKey: hasAfterKey)
     else { return nil }
-    self.plan = plan
-    running = RunningSSHD(context.machine, as: context.caller ?? "root")
+    (self.plan, isAsked) = (plan, method != nil)
+    running = RunningSSHD(context.machine, as: plan.witness ?? context.caller ?? "root")
     file = SSHFile(root: context.stacks.root)
     do throws(SSHTrouble) {
       if plan.method != .none, !isAsWanted { try running.needListener() }
@@ -41,7 +47,7 @@ struct SSHSide {
   }
 
   var method: SSHMethod { plan.method }
-  private var last: SSHStage { SSHStage(method: plan.method) }
+  private var last: SSHStage { plan.last }
   /// Whether our file is written: not if sshd is already set that way by another file.
   private var writes: Bool { plan.method != .none && !plan.isSetByOthers }
 
@@ -68,8 +74,8 @@ struct SSHSide {
     guard old.text == plan.current?.text else {
       throw .stack(.changedMeanwhile(path: SSHStage.path))
     }
-    let first = writes ? plan.method.stages(before: changesPAM, plan.passing) : [last]
-    let second = writes ? plan.method.stages(after: changesPAM) : []
+    let first = writes ? last.steps(before: changesPAM, plan.passing) : [last]
+    let second = writes ? last.steps(after: changesPAM) : []
     var (isTold, mayBeWritten) = (false, false)
     do throws(CommandError) {
       try set(first, &isTold)
@@ -102,15 +108,42 @@ struct SSHSide {
         try plan.verify(stage)
       }
       isTold = true
-      try asSSH { () throws(SSHTrouble) in try running.reload(stage.settings) }
+      try asSSH { () throws(SSHTrouble) in try running.reload(stage.lines) }
     }
   }
 
   // MARK: what is shown before the question
 
   func text(width: Int) -> [String] {
-    ForecastReport.list("Still in by key alone", plan.byKeyAlone, width: width)
+    people(width: width) + warning
+      + ForecastReport.list("Still in by key alone", plan.byKeyAlone, width: width)
       + (obstacle.map { ["warning: \($0.message.text)"] } ?? [])
+  }
+
+  private var warning: [String] {
+    plan.method == .either
+      ? [
+        "warning: each person chooses: a stolen password then takes the place of the key"
+      ] : []
+  }
+
+  /// Each account below what it is asked for; if no method was named, as a proposal.
+  private func people(width: Int) -> [String] {
+    let isProposed = !isAsked && plan.method == .passwordCode && plan.current == nil
+    guard plan.method == .match || isProposed && division.isMixed else { return [] }
+    let head =
+      isProposed
+      ? [
+        "Some have a key and some a password. To ask each for what they have, these blocks by",
+        "sallyport pam enable sshd --sshd match",
+      ] : []
+    let blocks = isProposed ? SSHStage(method: .match, people: division.people).blockLines : []
+    let lists = [
+      ("By a key alone, as now", division.alone), ("A key and a code", division.keyed),
+      ("The password and a code", division.others), ("Not known", division.unknown),
+    ]
+    return head + blocks.map { "    \($0)" }
+      + lists.flatMap { ForecastReport.list($0, $1, width: width) }
   }
 
   /// Who gets in now and will not, with the reason.
@@ -120,7 +153,7 @@ struct SSHSide {
   /// What our file says now, if it will say something else.
   var settingsBefore: PendingRevert.Settings {
     guard diff != nil else { return .unchanged }
-    return plan.current.map { .method($0.method) } ?? .absent
+    return plan.current.map { .stage($0) } ?? .absent
   }
   /// Our file says what it said when this was planned.
   var isAsBefore: Bool {
@@ -135,13 +168,13 @@ struct SSHSide {
   var diff: String? {
     guard writes, plan.current != last else { return nil }
     let head = plan.current == nil ? "\(SSHStage.path) (new)" : SSHStage.path
-    return ([head] + last.settings.map { "+  \($0.text)" }).joined(separator: "\n")
+    return ([head] + last.lines.map { "+  \($0)" }).joined(separator: "\n")
   }
 
   var facts: SSHSideFacts {
     SSHSideFacts(
       method: plan.method.rawValue, file: writes ? SSHStage.path : nil,
-      settings: writes ? last.settings.map(\.text) : [], byKeyAlone: plan.byKeyAlone,
+      settings: writes ? last.lines : [], byKeyAlone: plan.byKeyAlone + last.people.aloneUsers,
       lockedOut: plan.lockedOut)
   }
 }

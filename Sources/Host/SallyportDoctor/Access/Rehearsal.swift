@@ -180,6 +180,8 @@ struct Rehearsal {
       return
     }
     let isUnkeyed = arguments.afterKey && entry.phase == .auth && !isAfterKey
+    // Another line is for those without a key.
+    if isUnkeyed, entry.goesOnWithoutKey { return }
     let ownBarrier: Barrier? = arguments.isRefusing ? .wrongWord : isUnkeyed ? .afterKey : nil
     if let barrier = ownBarrier ?? authority.barrier { return handle.note(barrier, at: entry) }
     // A wrong code is no reason, but one field is, which cannot hold the code beside a password.

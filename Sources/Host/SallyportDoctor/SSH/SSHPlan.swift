@@ -4,12 +4,14 @@ import SallyportSupport
 
 /// How `pam enable` will change sshd's settings; nothing is written yet.
 package struct SSHPlan {
-  package let method: SSHMethod
+  /// The settings in the end.
+  package let last: SSHStage
   /// What our file says now; nil if there is none.
   package let current: SSHStage?
   /// Whether the wanted values are in effect already, without a file of ours.
   package let isSetByOthers: Bool
-  /// Users who will still get in by a key alone, each with the Match block that allows it.
+  /// Users who will still get in by a key alone, each with the Match block that allows it: one of
+  /// somebody else.
   package let byKeyAlone: [String]
   /// Users who get in now but will not any more, each with the reason.
   package let lockedOut: [String]
@@ -24,71 +26,85 @@ package struct SSHPlan {
   private let enrolled: [String]
   private let machine: Machine
 
-  /// `asked` is the method that was given; `enrolled` are the names of enrolled users;
-  /// `hasAfterKey` says that the PAM line already takes a key for the first factor. Returns nil if
-  /// sshd is not installed and no method was given.
+  /// Who is in the block of `match` for those with a key.
+  private let keyed: Set<String>
+
+  package var method: SSHMethod { last.method }
+
+  /// `asked` is the method that was given; `people` are those that `match` asks something else;
+  /// `enrolled` are the names of enrolled users; `hasAfterKey` says that the PAM line already takes
+  /// a key for the first factor. Returns nil if sshd is not installed and no method was given.
   package init?(
-    _ asked: SSHMethod?, of machine: Machine, enrolled: [String], hasAfterKey: Bool
+    _ asked: SSHMethod?, _ people: SSHPeople, of machine: Machine, enrolled: [String],
+    hasAfterKey: Bool
   ) throws(SSHTrouble) {
     if asked == nil, machine.run(["sshd", "-T"]) == .absent { return nil }
     (self.machine, self.enrolled) = (machine, enrolled)
     accounts = AccountFacts(of: machine)
     current = asked == SSHMethod.none ? nil : try machine.sshStage()
     if asked == SSHMethod.none {
-      (method, isSetByOthers, passing) = (.none, true, .eitherOrder)
-      (lockedOut, shutOut) = ([], [])
+      (last, isSetByOthers, passing) = (SSHStage(method: .none), true, .eitherOrder)
+      (lockedOut, shutOut, keyed) = ([], [], [])
       byKeyAlone = SSHPlan.keyHolders(machine, accounts)
       keyHolders = Set(byKeyAlone)
       return
     }
     let configuration = SSHConfiguration(of: machine)
-    let people = SSHPlan.people(accounts, enrolled)
-    let before = try SSHSurvey(of: machine, configuration, accounts, people: people)
+    let names = SSHPlan.names(accounts, enrolled)
+    let before = try SSHSurvey(of: machine, configuration, accounts, people: names)
     if let other = before.base.otherService(configuration) { throw .shadowed([other]) }
     passing = before.letsKeysAlone ? .keyAlone : .eitherOrder
+    let method: SSHMethod
     if let named = asked ?? current?.method {
       method = named
     } else {
       method = try SSHPlan.usual(before.base, hasAfterKey: hasAfterKey)
     }
-    let last = SSHStage(method: method)
+    if method.isMixed { try before.base.needPasswords(for: method) }
+    last = SSHStage(method: method, people: method == .match ? people : SSHPeople())
+    keyed = Set(accounts.keyed(last.people))
+    if method == .match, keyed.isEmpty { throw SSHTrouble.nobodyHasAKey(people.keyGroup) }
     isSetByOthers =
       current == nil
-      && before.mismatches(with: last, configuration, enrolled: enrolled).isEmpty
+      && before.mismatches(with: last, configuration, enrolled: enrolled, keyed: keyed).isEmpty
     var (after, planned) = (before, configuration)
     if !isSetByOthers {
       let changed = machine.assuming(sshFile: last.text)
       planned = SSHConfiguration(of: changed)
-      after = try SSHSurvey(of: changed, planned, accounts, people: people)
-      let found = after.mismatches(with: last, planned, enrolled: enrolled)
+      after = try SSHSurvey(of: changed, planned, accounts, people: names)
+      let found = after.mismatches(with: last, planned, enrolled: enrolled, keyed: keyed)
       if !found.isEmpty { throw .shadowed(found) }
     }
-    byKeyAlone = after.exceptions(enrolled).map { part in
-      let location = part.block.map { planned.blocks[$0].location.text } ?? ""
-      return "\(listed(part.users)) (\(part.who ?? ""), \(location))"
+    byKeyAlone = after.exceptions(enrolled).compactMap { part in
+      let location = part.block.map { planned.blocks[$0].location }
+      if location?.file == SSHStage.path { return nil }
+      return "\(listed(part.users)) (\(part.who ?? ""), \(location?.text ?? ""))"
     }
     keyHolders = Set(after.exceptions(enrolled).flatMap(\.users))
     lockedOut = SSHPlan.lockedOut(accounts, before: before, after: after, method)
-    let outside = accounts.accounts.filter { [method, after] account in
+    let outside = accounts.accounts.filter { [after] account in
       !after.settings(of: account.name).lets(account, needsPassword: method.needsPassword)
     }
     shutOut = Set(outside.filter(\.isPerson).map(\.name))
   }
 
   /// root, the enrolled users, and those who may have to enroll.
-  private static func people(_ accounts: AccountFacts, _ enrolled: [String]) -> [String] {
+  private static func names(_ accounts: AccountFacts, _ enrolled: [String]) -> [String] {
     let others = ["root"] + accounts.people.map(\.name)
     return enrolled + others.filter { !enrolled.contains($0) }
+  }
+
+  /// The methods for an sshd that takes no passwords.
+  fileprivate static let keyHints = [SSHMethod.keyCode, .keyPasswordCode, .none].map {
+    "sallyport pam enable sshd --sshd \($0.rawValue)"
   }
 
   /// The default method: what sshd asks for now, and a code.
   private static func usual(_ now: SSHSettings, hasAfterKey: Bool) throws(SSHTrouble) -> SSHMethod {
     let ways = now.ways
     guard ways.contains(where: { !$0.isWithoutPrompt }) else {
-      let methods = SSHMethod.allCases.filter { $0 != .passwordCode }
       throw SSHTrouble(
-        .usage, "sshd takes keys and no passwords: say what it is to ask for",
-        hints: methods.map { "sallyport pam enable sshd --sshd \($0.rawValue)" })
+        .usage, "sshd takes keys and no passwords: say what it is to ask for", hints: keyHints)
     }
     guard ways.allSatisfy({ $0.contains("publickey") }) else { return .passwordCode }
     return hasAfterKey ? .keyCode : .keyPasswordCode
@@ -112,7 +128,8 @@ package struct SSHPlan {
     if account.uid == 0, settings["permitrootlogin"] != "yes" {
       return "PermitRootLogin \(settings["permitrootlogin"])"
     }
-    if method != .passwordCode, account.hasKeys == false { return "no key" }
+    let needsKey = settings.ways.allSatisfy { $0.contains("publickey") }
+    if needsKey, account.hasKeys == false { return "no key" }
     return "no password"
   }
 
@@ -131,14 +148,54 @@ package struct SSHPlan {
     let complaint = machine.sshComplaint()
     let configuration = SSHConfiguration(of: machine)
     let survey = try SSHSurvey(
-      of: machine, configuration, accounts, people: SSHPlan.people(accounts, enrolled))
-    let found = survey.mismatches(with: stage, configuration, enrolled: enrolled)
+      of: machine, configuration, accounts, people: SSHPlan.names(accounts, enrolled))
+    var found = survey.mismatches(
+      with: stage, configuration, enrolled: enrolled, keyed: keyed)
+    if found.isEmpty, stage.method == .match { found = mismatches(with: stage) }
     if !found.isEmpty { throw .shadowed(found) }
     if let complaint { throw .sshd(complaint) }
   }
+
+  /// The lists of methods that sshd has for each account in a block of ours, where they are others.
+  private func mismatches(with stage: SSHStage) -> [SSHMismatch] {
+    let access = SSHAccess(of: machine, accounts)
+    guard let anywhere = access.connections.first else { return [] }
+    return (stage.people.aloneUsers + keyed.sorted()).compactMap { name in
+      guard let account = accounts[name],
+        let wanted = stage.needed(for: name, keyed: keyed).last
+      else { return nil }
+      var lists = ""
+      if case .seen(let found) = access.entrances(of: account, from: anywhere) {
+        lists = found.map { $0.methods.joined(separator: ",") }.joined(separator: " ")
+      }
+      return lists == wanted.value
+        ? nil
+        : SSHMismatch(
+          who: name, found: SSHSetting(wanted.keyword, lists), wanted: wanted,
+          location: FileLocation(file: SSHStage.path))
+    }
+  }
+}
+
+extension AccountFacts {
+  /// Who is in the block for those with a key: the block for the others comes first.
+  fileprivate func keyed(_ people: SSHPeople) -> [String] {
+    let names = people.keyGroup.map { members(of: $0) } ?? people.keyUsers
+    return names.filter { !people.aloneUsers.contains($0) }
+  }
+}
+
+extension SSHPlan {
+  /// In whose name the running sshd is asked what it offers, where that shows what it has read.
+  package var witness: String? { keyed.sorted().first }
 }
 
 extension Machine {
+  /// As of a plan, for what our file says.
+  package func sshWitness(of stage: SSHStage) -> String? {
+    stage.method == .match ? AccountFacts(of: self).keyed(stage.people).sorted().first : nil
+  }
+
   /// The error of `sshd -t` about its configuration; nil if it accepts it, or if there is no sshd.
   package func sshComplaint() -> String? {
     switch run(["sshd", "-t"]) {
@@ -185,6 +242,15 @@ extension Machine {
 }
 
 extension SSHSettings {
+  /// Throws unless sshd lets in by the password now: for a moment, it does so before PAM asks for a
+  /// code.
+  fileprivate func needPasswords(for method: SSHMethod) throws(SSHTrouble) {
+    guard !ways.contains(["password"]), !ways.contains(["keyboard-interactive"]) else { return }
+    throw SSHTrouble(
+      .usage, "sshd lets nobody in by a password alone, as \(method.rawValue) needs it",
+      hints: SSHPlan.keyHints)
+  }
+
   /// The line by which sshd runs another service of PAM than the one that gets our lines.
   fileprivate func otherService(_ configuration: SSHConfiguration) -> SSHMismatch? {
     let name = self["pamservicename"]

@@ -49,9 +49,9 @@ package struct RunningSSHD {
   }
 
   /// Tells it to reload, and waits until it offers `wanted`, or else what its configuration says.
-  /// `settings` and `fate`, what has become of our file, are for the message of an error.
+  /// `lines` of our file and `fate`, what has become of our file, are for the message of an error.
   package func reload(
-    _ settings: [SSHSetting], wanted: Set<String>? = nil,
+    _ lines: [String], wanted: Set<String>? = nil,
     otherwise fate: String = "nothing was changed"
   ) throws(SSHTrouble) {
     let base = try machine.sshSettings()
@@ -75,7 +75,7 @@ package struct RunningSSHD {
       "the sshd at \(listener.text) has not taken the settings\(started): "
         + "\(offered ?? "it does not answer"), not \(wanted.sorted().joined(separator: ",")); "
         + fate,
-      hints: settings.map { "\(file ?? "first in its file"): \($0.text)" } + [SSHTrouble.byHand])
+      hints: lines.map { "\(file ?? "first in its file"): \($0)" } + [SSHTrouble.byHand])
   }
 
   /// The settings for the connection by which it is asked.

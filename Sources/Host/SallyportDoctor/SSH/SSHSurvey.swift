@@ -51,13 +51,15 @@ struct SSHSurvey: Equatable {
   }
 
   /// Where the values in effect are not those of the stage. Unenrolled users may have been excepted
-  /// on purpose, if they need a key.
+  /// on purpose, if they need a key. `keyed`: who is in the stage's block for those with a key.
   func mismatches(
-    with stage: SSHStage, _ configuration: SSHConfiguration, enrolled: [String]
+    with stage: SSHStage, _ configuration: SSHConfiguration, enrolled: [String],
+    keyed: Set<String>
   ) -> [SSHMismatch] {
     var found: [SSHMismatch] = []
     for part in parts where !part.isExcepted(enrolled) {
-      for wanted in stage.needed where !part.settings.has(wanted) {
+      for wanted in stage.needed(for: part.users.first, keyed: keyed)
+      where !part.settings.has(wanted) {
         let value = part.settings.written(wanted.keyword.lowercased())
         let block = part.block ?? configuration.blockForAll
         let location = configuration.location(of: wanted.keyword, in: block)
@@ -116,7 +118,7 @@ extension SSHSettings {
       }
   }
 
-  /// Whether an account can log in. `needsPassword`: the prompts ask for a password too.
+  /// Whether an account can log in. `needsPassword`: the prompts ask for a password after a key too.
   func lets(_ account: AccountFacts.Account, needsPassword: Bool) -> Bool {
     ways.contains { way in
       if account.uid == 0 {
@@ -127,7 +129,8 @@ extension SSHSettings {
         return false
       }
       if way.contains("none") { return false }
-      return way.isWithoutPrompt || !needsPassword || account.hasPassword != false
+      return way.isWithoutPrompt || !needsPassword && way.contains("publickey")
+        || account.hasPassword != false
     }
   }
 }

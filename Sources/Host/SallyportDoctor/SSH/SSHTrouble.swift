@@ -30,6 +30,15 @@ package struct SSHTrouble: Error {
     return trouble
   }
 
+  /// Nobody would be in the block of `match` for those with a key.
+  static func nobodyHasAKey(_ group: String?) -> SSHTrouble {
+    SSHTrouble(
+      .usage,
+      group.map { "the group \(printable($0.utf8, limit: 64)) has no members here" }
+        ?? "nobody is known to have a key that sshd takes",
+      hints: ["sallyport pam enable sshd --sshd password+code"])
+  }
+
   /// sshd could not be told to reload its configuration.
   static func notReloaded(_ reason: String) -> SSHTrouble {
     SSHTrouble(.configuration, reason, hints: [byHand])

@@ -122,7 +122,7 @@ extension Machine {
       return LostService(
         service: record.service, fact: reason, file: files[1], since: nil, isUnseen: true)
     case .seen(let settings):
-      guard let lacking = SSHStage(method: method).needed.first(where: { !settings.has($0) })
+      guard let lacking = SSHStage(method: method).needed().first(where: { !settings.has($0) })
       else { return nil }
       return LostService(
         service: record.service,

@@ -11,7 +11,7 @@ package struct PendingRevert: Equatable, Sendable {
     case unchanged
     /// There was no file of ours.
     case absent
-    case method(SSHMethod)
+    case stage(SSHStage)
   }
 
   /// Tells the change from later ones.
@@ -42,15 +42,19 @@ package struct PendingRevert: Equatable, Sendable {
 
   /// A word and its value on each line.
   package var text: String {
-    let sshd: String? =
-      switch settings {
-      case .unchanged: nil
-      case .absent: "absent"
-      case .method(let method): method.rawValue
-      }
+    let sshd: [String]
+    switch settings {
+    case .unchanged: sshd = []
+    case .absent: sshd = ["sshd absent"]
+    case .stage(let stage):
+      let people = stage.people
+      sshd =
+        ["sshd \(stage.method.rawValue)"] + (people.keyGroup.map { ["key-group \($0)"] } ?? [])
+        + people.keyUsers.map { "key-user \($0)" } + people.aloneUsers.map { "alone \($0)" }
+    }
     let lines =
       ["id \(id)", "due \(due.seconds)", "boot \(boot)"]
-      + [session.map { "session \($0)" }, sshd.map { "sshd \($0)" }].compactMap { $0 }
+      + (session.map { ["session \($0)"] } ?? []) + sshd
       + services.map { "service \($0)" }
     return "# sallyport pam confirm keeps the change, sallyport pam revert takes it back.\n"
       + lines.map { $0 + "\n" }.joined()
@@ -65,13 +69,16 @@ package struct PendingRevert: Equatable, Sendable {
       let boot = value("boot")
     else { return nil }
     var settings = Settings.unchanged
+    func values(_ word: String) -> [String] { pairs.filter { $0.0 == word }.map(\.1) }
     if let sshd = value("sshd") {
       let method = SSHMethod(rawValue: sshd)
       guard sshd == "absent" || method != nil else { return nil }
-      settings = method.map { .method($0) } ?? .absent
+      let people = SSHPeople(
+        keyGroup: value("key-group"), keyUsers: values("key-user"), aloneUsers: values("alone"))
+      settings = method.map { .stage(SSHStage(method: $0, people: people)) } ?? .absent
     }
     self.init(
-      id: id, due: UnixTime(due), services: pairs.filter { $0.0 == "service" }.map(\.1),
+      id: id, due: UnixTime(due), services: values("service"),
       settings: settings, boot: boot, session: value("session"))
     guard self.text == text else { return nil }
   }

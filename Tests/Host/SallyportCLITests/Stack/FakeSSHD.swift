@@ -108,7 +108,8 @@ final class FakeSSHD {
       guard isListening else {
         return .seen(CommandOutput(status: 255, errors: "connect: Connection refused"))
       }
-      let offered = SSHSettings(said([], read)).offered.sorted().joined(separator: ",")
+      let user = words.firstIndex(of: "-l").map { "user=\(words[$0 + 1])" } ?? ""
+      let offered = SSHSettings(said([user], read)).offered.sorted().joined(separator: ",")
       return .seen(CommandOutput(status: 255, errors: "x@y: Permission denied (\(offered)).\n"))
     case _: return .absent
     }
@@ -122,12 +123,27 @@ final class FakeSSHD {
   }
 
   private func said(_ words: [String], _ dropIn: String) -> String {
-    let options = words.filter { $0.contains("=") && !$0.hasPrefix("user=") }
+    let options = zip(words, words.dropFirst()).filter { $0.0 == "-o" }.map(\.1)
       .map { $0.replacing("=", with: " ", maxReplacements: 1) }
     let user = words.last.flatMap { word in
       word.split(separator: ",").first { $0.hasPrefix("user=") }?.dropFirst(5)
     }
     let own = user.flatMap { matches[String($0)] } ?? ""
-    return ([own] + options + [dropIn.lowercased(), settings]).joined(separator: "\n")
+    let parts = dropIn.components(separatedBy: "Match ")
+    let block = parts.dropFirst().first { isIn($0, String(user ?? "")) }
+      .map { $0.lowercased().split(separator: "\n").dropFirst().joined(separator: "\n") }
+    return ([own] + options + [block, parts[0].lowercased(), settings].compactMap { $0 })
+      .joined(separator: "\n")
+  }
+
+  /// Whether a Match block, from its criterion on, is about the user.
+  private func isIn(_ block: String, _ user: String) -> Bool {
+    let words = block.split { $0 == " " || $0 == "\n" }.map(String.init)
+    let names = words[1].components(separatedBy: ",")
+    if words[0] == "User" { return names.contains(user) }
+    let groups = (machine.read("/etc/group") ?? "").components(separatedBy: "\n")
+    let members = groups.filter { $0.hasPrefix("\(names[0]):") }
+      .flatMap { $0.components(separatedBy: ":")[3].components(separatedBy: ",") }
+    return members.contains(user)
   }
 }

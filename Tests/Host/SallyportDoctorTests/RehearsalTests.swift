@@ -81,6 +81,15 @@ struct RehearsalCase: CustomTestStringConvertible {
       policy: "[default]\nenrollment = required\n", enrollment: .none,
       wanted: .withoutCode(.enrolls)),
     RehearsalCase(
+      name: "required, and enrolls over sshd", stack: RehearsalCase.enrolls,
+      policy: "[default]\nenrollment = required\n", enrollment: .none, accepted: ["publickey"],
+      service: "sshd", wanted: .withoutCode(.enrolls)),
+    RehearsalCase(
+      name: "required over sshd, and no account line",
+      stack: RehearsalCase.enrolls.replacing("account required pam_sallyport.so\n", with: ""),
+      policy: "[default]\nenrollment = required\n", enrollment: .none, accepted: ["publickey"],
+      service: "sshd", wanted: .refused(.noPrompt)),
+    RehearsalCase(
       name: "required without enroll", stack: usual,
       policy: "[default]\nenrollment = required\n", enrollment: .none,
       wanted: .refused(.notEnrolled)),

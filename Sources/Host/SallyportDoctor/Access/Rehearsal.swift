@@ -158,7 +158,7 @@ struct Rehearsal {
     if phase != .session { left.line = entry.location }
     // What comes of the questions that follow is the person's choice.
     let isEnrolling = phase == .account && left.isEnrolling && !handle.isEnrolling
-    if isEnrolling { left.mark = nil }
+    if isEnrolling { (left.mark, left.hasEnvironmentMark) = (nil, false) }
     let answer = isEnrolling ? .success : PAMCode(number: Int(code.code)) ?? .permissionDenied
     note(answer, of: entry, arguments, by: authority, under: store, in: &left)
     return (answer, left)

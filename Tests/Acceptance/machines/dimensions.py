@@ -62,6 +62,12 @@ STACKS = {
     "a misspelt module": f"PASSWORD\n{CODE.replace('sally', 'saly')}",
     "a misspelt word": f"PASSWORD\n{CODE} nulok",
     "another policy": f"PASSWORD\n{CODE} conf=/etc/security/other.conf",
+    "one field": f"{CODE} forward_pass\nPASSWORD",
+    "some go around it":
+        "PASSWORD\nauth [success=1 default=ignore] pam_succeed_if.so quiet user in bob:git\n"
+        f"{CODE}",
+    "programs go around it":
+        f"PASSWORD\nauth [success=1 default=ignore] pam_usertype.so issystem\n{CODE}",
 }
 AFTER_KEY = {"a key and no password": f"{CODE} after-key"}
 

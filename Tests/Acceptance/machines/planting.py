@@ -22,7 +22,6 @@ from support.hosts import SCRATCH
 CHANGES_NOTHING = {
     ("match", "this port is another's"): "nobody comes by it",
     ("sudoers", "to some other service"): "sudo -i asks as sudo, and the two are mostly alike",
-    ("uid", "a program's"): "a number decides nothing in a login",
     ("enrolled", "a counter"): "asked like a phone",
 }
 

@@ -17,6 +17,7 @@ PROMPTS = {
     "change": r"[Cc]urrent password: ?$",
     "new": r"[Nn]ew password: ?$",
     "password": r"[Pp]assword(?: for ([^\s:]+))?: ?$",
+    "both": r"Password & (?:verification|backup) code: ?$",
     "code": r"(?:Verification|Backup) code: ?$",
     "throttled": r"Too many wrong codes\.[^\n]*: ?$",
     "set up": r"Set it up now\? \[([^]]*)\]: ?$",
@@ -27,7 +28,7 @@ PROMPTS = {
     "let in": r"Authenticated to \S+",  # as ssh says it; what follows needs no shell
     "in": r"IN-42 (\S+)",
 }
-HIDDEN = ("password", "code")  # typed where nothing is shown
+HIDDEN = ("password", "both", "code")  # typed where nothing is shown
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Talk:
 
     @property
     def was_asked(self):
-        return "code" in self.asked
+        return "code" in self.asked or "both" in self.asked
 
     def evidence(self):
         """In one line, and the last lines that were shown."""
@@ -70,6 +71,7 @@ class Typist:
     code: str = WRONG
     enrolls: bool = False
     has_shell: bool = True
+    whose: str = ""  # whose password belongs before the code, in one field for both
 
     def log_in(self, command, **more):
         talk = Talk()
@@ -133,6 +135,9 @@ class Typist:
         if kind == "code":
             # Once: a code is one login, and an empty answer ends sshd's further tries.
             return self.code if talk.asked.count("code") == 1 else ""
+        if kind == "both":
+            password = self.passwords.get(self.whose or self.name, "no horse at all")
+            return f"{password}{self.code}" if talk.asked.count("both") == 1 else ""
         if kind == "set up":
             return "y" if self.enrolls else ("n" if match[1] == "y/n" else "")
         if kind == "first":

@@ -21,7 +21,7 @@ def test_few_machines_have_every_value_and_more_have_most_pairs():
               for item in (*machine.values, *person.values)}
     everything = MACHINE | PERSON
     assert values >= {(name, value) for name in everything for value in everything[name]} - HIDING
-    assert drawn(1, 96)[1] > 0.75
+    assert drawn(1, 96)[1] > 0.7
 
 
 def test_nobody_has_two_things_that_hide_the_rest_too_often():

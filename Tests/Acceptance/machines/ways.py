@@ -138,6 +138,10 @@ class Ways:
         if stranger.is_in:
             why = "a wrong code was taken" if stranger.was_asked else "no code was asked for"
             return Cell(person.name, way, OPEN, why, talks)
+        if "both" in stranger.asked:  # who needs no code types the password alone
+            talks.append(self._log_in(person, way, ""))
+            if talks[-1].is_in:
+                return Cell(person.name, way, OPEN, "the password alone is enough", talks)
         if "set up" in stranger.asked:
             talks.append(self._log_in(person, way, WRONG, enrolls=True))
             if talks[-1].is_in:
@@ -149,7 +153,8 @@ class Ways:
                     return Cell(person.name, way, ASKED, "in with the code", talks)
         if Connection.methods_of(way) == "password":  # one field, which ends up at our prompt too
             for code in self._codes(person, way):
-                for typed in (code, f"{self.passwords.get(person.name, '')}{code}"):
+                # A code alone would be accepted once by a line that passes the password on.
+                for typed in (f"{self.passwords.get(person.name, '')}{code}", code):
                     talks.append(self._log_in(person, way, WRONG, password=typed))
                     if talks[-1].is_in:
                         return Cell(person.name, way, ASKED, "in with the code in its field", talks)
@@ -159,7 +164,8 @@ class Ways:
         """`password`: what is typed in its place."""
         has_shell = way not in OF_HIS_SHELL or person["shell"] == "/bin/sh"
         passwords = self.passwords | ({person.name: password} if password else {})
-        typist = Typist(person.name, passwords, code, enrolls, has_shell)
+        typist = Typist(person.name, passwords, code, enrolls, has_shell,
+                        whose=self._asked_for(person, way))
         talk = typist.log_in(self.command(person, way))
         if way in SUDO and {"change", "new"} & {*talk.asked} and not self._has_rule(person, way):
             # sudo looks for a rule after that.

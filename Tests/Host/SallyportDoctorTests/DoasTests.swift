@@ -60,6 +60,16 @@ import Testing
     (account.groups, account.source) = ([], .database(["sss"]))
     let doas = Doas(of: fake.machine, AccountFacts(accounts: [account]))
     #expect(doas.rules(for: account).shell == .unseen(.group("ops")))
+    // One group may have it, the other not.
+    try fake.write(
+      "/etc/doas.conf", "permit nopass :ops\ndeny :staff\npermit :ops cmd id\n")
+    let either = Doas(of: fake.machine, AccountFacts(accounts: [account])).rules(for: account)
+    #expect(either.shell == .unseen(.group("ops")))
+    #expect(either.someCommands.isEmpty)
+    try fake.write("/etc/doas.conf", "permit 1005\npermit nopass :ops cmd id\n")
+    let some = Doas(of: fake.machine, AccountFacts(accounts: [account])).rules(for: account)
+    #expect(said(some.shell) == "caller doas 1")
+    #expect(some.someCommands == [.unseen(.group("ops"))])
     try fake.write("/etc/doas.conf", "permit nopass :ops\npermit 1005\n")
     let sure = Doas(of: fake.machine, AccountFacts(accounts: [account])).rules(for: account)
     #expect(said(sure.shell) == "caller doas 2")

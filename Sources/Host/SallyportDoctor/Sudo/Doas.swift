@@ -63,31 +63,32 @@ struct Doas: Equatable {
     var rules = RootRules()
     if let gap { rules.shell = .unseen(gap) }
     guard gap == nil, fault == nil else { return rules }
-    rules = self.rules(for: account, target, inUnknown: false)
-    guard !accounts.knowsGroups(of: account),
-      let group = self.rules.map(\.identity).first(where: { $0.hasPrefix(":") })
-    else { return rules }
-    let other = self.rules(for: account, target, inUnknown: true)
-    if !other.shell.isLike(rules.shell) { rules.shell = .unseen(.group(String(group.dropFirst()))) }
+    let others = self.rules.filter { rule in
+      rule.target.map { number($0, uids) == target?.uid ?? 0 } ?? true
+    }
+    rules.shell = answer(account, others.filter { $0.command == nil })
+    for command in others.compactMap(\.command) {
+      rules.add(answer(account, others.filter { $0.command?.includes(command) != false }))
+    }
     return rules
   }
 
-  /// `inUnknown`: whether it is in each group of which that is not known.
-  private func rules(
-    for account: AccountFacts.Account, _ target: AccountFacts.Account?, inUnknown: Bool
-  ) -> RootRules {
-    var rules = RootRules()
-    let uid = target?.uid ?? 0
-    let chosen = self.rules.reversed().filter { rule in
-      let isMeant = includes(account, rule.identity) || inUnknown && rule.identity.hasPrefix(":")
-      return isMeant && (rule.target.map { number($0, uids) == uid } ?? true)
+  /// What the last rule does that is for the account. Where that is not known of a rule, those
+  /// before it may count as well.
+  private func answer(_ account: AccountFacts.Account, _ rules: [Rule]) -> RootRule {
+    var (maybe, gap): ([RootRule], RuleGap?) = ([], nil)
+    var last = RootRule.none
+    for rule in rules.reversed() {
+      let isMeant = includes(account, rule.identity)
+      if isMeant == false { continue }
+      last = Doas.answer(rule)
+      if isMeant == true { break }
+      maybe.append(last)
+      gap = .group(String(rule.identity.dropFirst()))
+      last = .none
     }
-    rules.shell = chosen.first { $0.command == nil }.map(Doas.answer) ?? .none
-    for command in chosen.compactMap(\.command) {
-      let rule = chosen.first { $0.command?.includes(command) != false }
-      rules.add(rule.map(Doas.answer) ?? .none)
-    }
-    return rules
+    guard let gap, !maybe.allSatisfy({ $0.isLike(last) }) else { return last }
+    return .unseen(gap)
   }
 
   private static func answer(_ rule: Rule) -> RootRule {
@@ -97,11 +98,13 @@ struct Doas: Equatable {
       ? .asksNothing(.nopass, check, rule.location) : .asks(check, rule.location)
   }
 
-  /// As doas, which compares numbers: names stand for those that the accounts have.
-  private func includes(_ account: AccountFacts.Account, _ identity: String) -> Bool {
+  /// As doas, which compares numbers: names stand for those that the accounts have. nil if the
+  /// account may be in the group.
+  private func includes(_ account: AccountFacts.Account, _ identity: String) -> Bool? {
     guard identity.hasPrefix(":") else { return number(identity, uids) == account.uid }
     let group = number(String(identity.dropFirst()), gids)
-    return group.map { $0 == account.group || account.groups.contains($0) } == true
+    if let group, group == account.group || account.groups.contains(group) { return true }
+    return accounts.knowsGroups(of: account) ? false : nil
   }
 
   private func number(_ name: String, _ known: [String: UInt32]) -> UInt32? {

@@ -37,6 +37,22 @@ import Testing
     return PolkitFacts(of: fake.machine)
   }
 
+  @Test func `the settings of an older polkit count where it reads them`() throws {
+    let pkla = "/etc/polkit-1/localauthority/50-local.d/x.pkla"
+    try write(pkla, "[x]\n")
+    #expect(!(try facts().files.map(\.path).contains(pkla)))
+    let compat = "/usr/share/polkit-1/rules.d/49-polkit-pkla-compat.rules"
+    try write(compat, "x")
+    #expect(try facts().files.first?.path == pkla)
+    #expect(try facts().files.first?.rules == .unseen)
+    try FileManager.default.removeItem(atPath: fake.root + pkla)
+    #expect(try facts().files.count == 1)
+    try write(pkla, "[x]\n")
+    _ = try facts()
+    try FileManager.default.removeItem(atPath: fake.root + "/usr/share/polkit-1/rules.d")
+    #expect(PolkitFacts(of: fake.machine).files.map(\.path) == [pkla])
+  }
+
   private func write(_ path: String, _ text: String) throws { try fake.write(path, text) }
 
   private static func rule(_ body: String) -> String {

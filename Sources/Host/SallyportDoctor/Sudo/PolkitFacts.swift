@@ -47,8 +47,13 @@ extension PolkitFacts {
     "/etc/polkit-1/rules.d", "/run/polkit-1/rules.d", "/usr/local/share/polkit-1/rules.d",
     "/usr/share/polkit-1/rules.d",
   ]
-  /// Asks the settings of an older polkit, which are not rules.
-  private static let older = "49-polkit-pkla-compat.rules"
+  /// What polkit had before it had rules. It counts where there are no rules at all, or where
+  /// this file of rules asks for it.
+  private static let older = [
+    "/etc/polkit-1/localauthority/*/*.pkla", "/var/lib/polkit-1/localauthority/*/*.pkla",
+    "/etc/polkit-1/localauthority.conf.d/*.conf",
+  ]
+  private static let asksOlder = "49-polkit-pkla-compat.rules"
 
   init(of machine: Machine) {
     let daemons = [
@@ -62,9 +67,14 @@ extension PolkitFacts {
       defaults[way] = value
     }
     let paths = PolkitFacts.directories.flatMap { machine.paths("\($0)/*.rules") }
-    files = paths.sorted { PolkitFacts.order($0) < PolkitFacts.order($1) }.map {
-      (path: $0, rules: PolkitFacts.rules(at: $0, on: machine))
+    let older = PolkitFacts.older.flatMap(machine.paths)
+    files = paths.sorted { PolkitFacts.order($0) < PolkitFacts.order($1) }.compactMap {
+      guard $0.hasSuffix("/\(PolkitFacts.asksOlder)") else {
+        return (path: $0, rules: PolkitFacts.rules(at: $0, on: machine))
+      }
+      return older.first.map { (path: $0, rules: .unseen) }
     }
+    if paths.isEmpty { files = older.map { (path: $0, rules: .unseen) } }
   }
 
   /// By the name of the file, then by its directory.
@@ -73,9 +83,9 @@ extension PolkitFacts {
   }
 
   private static func rules(at path: String, on machine: Machine) -> Rules {
-    guard !path.hasSuffix("/\(older)"), let text = machine.text(path).value,
-      let rules = PolkitRules(text)
-    else { return .unseen }
+    guard let text = machine.text(path).value, let rules = PolkitRules(text) else {
+      return .unseen
+    }
     return .understood(rules)
   }
 

@@ -152,6 +152,20 @@ import Testing
     #expect(cell.severity == .error)
   }
 
+  @Test func `a finding about a line by which nobody gets in is settled`() throws {
+    let finding = Finding(
+      "sudo-nopasswd", .service("sudo"), "x", severity: .error,
+      location: FileLocation(file: "/etc/sudoers", line: 1), effect: .letsIn("alice"))
+    let lines = "alice ALL=(ALL) NOPASSWD: ALL\n"
+    #expect(try !table(lines).settles(finding))
+    #expect(try table(lines + "%alice ALL=(ALL) PASSWD: ALL").settles(finding))
+    try shadow(alice: "$6$x$y:19000:0:99999:7::1:\nx:*")
+    #expect(try table(lines).settles(finding))
+    // It opens the way for somebody else, or for who is not there yet.
+    #expect(try !table(lines.replacing("alice", with: "alice, bob")).settles(finding))
+    #expect(try !table(lines.replacing("alice", with: "%nobody")).settles(finding))
+  }
+
   @Test func `what is not known is told in words`() throws {
     let cell = try cells("+ops ALL=(ALL) NOPASSWD: ALL")["sudo"]
     #expect(cell?.verdict == .unseen(.sudoSilent))

@@ -85,6 +85,7 @@ extension AccessTable {
     switch finding.id {
     case "sudo-nopasswd", "sudo-authenticate", "sudo-exempt-group":
       return isMeant(.sudo) { $0.location == finding.location }
+        || finding.location.map(opensNothing) == true
     // A key can be added at any time.
     case "ssh-no-code": return isMeant(.ssh) { _ in true } && !takesNewKeys
     case _: return false
@@ -94,12 +95,27 @@ extension AccessTable {
   private func isMeant(_ family: AccessWay.Kind, where isAbout: (Cell) -> Bool) -> Bool {
     let cells = rows.flatMap(\.cells).filter { $0.way.kind.family == family }
     // An exception for an account that is not there yet is none of these.
-    guard cells.contains(where: { $0.purpose != nil }) else { return false }
+    guard cells.contains(where: { $0.purpose != nil && isAbout($0) }) else { return false }
     return cells.allSatisfy { cell in
       switch cell.verdict {
       case .asked, .refused: true
       case .unseen: false
       case .withoutCode(let opening): cell.purpose != nil || opening.isAllowed || !isAbout(cell)
+      }
+    }
+  }
+
+  /// Whether the line of sudoers lets in none of those whom it names: a later line counts, or the
+  /// account phase keeps them out.
+  private func opensNothing(_ line: FileLocation) -> Bool {
+    guard let names = unasked[line], !names.isEmpty else { return false }
+    return rows.filter { names.contains($0.user) }.flatMap(\.cells).allSatisfy { cell in
+      switch cell.verdict {
+      case _ where cell.way.kind.family != .sudo: true
+      case .asked, .refused: true
+      case .unseen: false
+      case .withoutCode:
+        cell.purpose != nil || cell.location.map { $0 != line && unasked[$0] != nil } == true
       }
     }
   }

@@ -16,12 +16,15 @@ package struct AccessTable {
   private let ours: Set<String>
   /// What could not be listed, one line each.
   package let gaps: [String]
+  /// Whom each line of sudoers names that keeps sudo from asking.
+  let unasked: [FileLocation: Set<String>]
   /// Words of `without_code` that mean nothing here.
   private(set) var idlePurposes: [Finding] = []
 
   package init(_ facts: AccessFacts) {
     gaps = facts.gaps
     let ways = AccessWays(facts)
+    unasked = facts.sudoers.unasked(among: facts.accounts)
     ours = Set(ServiceStack.ours(in: facts.stacks).map(\.service))
     for account in facts.accounts.accounts {
       let kind = ways.classOf(account)

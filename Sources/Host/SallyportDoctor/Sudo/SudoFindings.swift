@@ -20,7 +20,8 @@ struct SudoFindings {
         fixes: [.command("visudo -c")])
     }
     let found = unread + [unexpanded].compactMap { $0 } + sudoers.entries.compactMap(finding)
-    return found.isEmpty ? [.ok("sudo-rules", area, "sudo asks everybody")] : found
+    let none = Finding.ok("sudo-rules", area, "no line of sudoers keeps sudo from asking")
+    return found.isEmpty ? [none] : found
   }
 
   private func finding(_ entry: Sudoers.Entry) -> Finding? {

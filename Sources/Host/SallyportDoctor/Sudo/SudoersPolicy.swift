@@ -52,6 +52,12 @@ struct SudoersPolicy: Equatable {
     defaults.contains { $0.options.contains { $0.name == option && $0.isOn } }
   }
 
+  /// For whom the line is: a rule, or Defaults for some users; else nobody.
+  func users(of line: FileLocation) -> [SudoersItem] {
+    rules.first { $0.location == line }?.users
+      ?? defaults.first { $0.location == line && $0.sign == ":" }?.items ?? []
+  }
+
   /// The lists of accounts that tell apart those whom somebody becomes.
   var runasLists: Set<[SudoersItem]> {
     let ofCommands = rules.flatMap(\.privileges).flatMap(\.commands).compactMap(\.runas?.items)

@@ -166,6 +166,33 @@ import Testing
     #expect(try !table(lines.replacing("alice", with: "%nobody")).settles(finding))
   }
 
+  @Test func `sudo and sudo-rs are ways of their own, by their own files`() throws {
+    for (name, version) in [("sudo", "Sudo version 1.9.16"), ("sudo-rs", "sudo-rs 0.2.8")] {
+      try fake.write("/usr/bin/\(name)", "")
+      try fake.change("/usr/bin/\(name)", mode: 0o4755)
+      fake.answers["\(name) --version"] = CommandOutput(output: version + "\n")
+    }
+    try fake.write("/etc/sudoers-rs", "alice ALL=(ALL) NOPASSWD: ALL\n")
+    let found = try cells("alice ALL=(ALL) ALL")
+    #expect(found["sudo"]?.verdict == .asked(.code))
+    #expect(found["sudo-rs"]?.verdict == .withoutCode(.noPasswd))
+    #expect(found["sudo-rs -i"]?.verdict == .withoutCode(.noPasswd))
+    #expect(found["sudo-rs -u"]?.location?.file == "/etc/sudoers-rs")
+    // The only one there.
+    try fake.change("/usr/bin/sudo", mode: 0o755)
+    #expect(try cells("alice ALL=(ALL) ALL")["sudo"] == nil)
+    #expect(Sudoers(of: fake.machine).policy.rules[0].location.file == "/etc/sudoers-rs")
+  }
+
+  @Test func `rules of a directory are told of once, and in the rows of those who log in`() throws {
+    try fake.write("/etc/nsswitch.conf", "passwd: files\ngroup: files\nsudoers: ldap\n")
+    let table = try table("alice ALL=(ALL) ALL")
+    #expect(table.gaps == ["sudo: the rules of ldap are not looked up"])
+    #expect(Set(table.rows.map(\.user)) == ["root", "alice", "bob"])
+    let cell = try cells("alice ALL=(ALL) ALL")["sudo"]
+    #expect(cell?.verdict == .unseen(.sudoSilent))
+  }
+
   @Test func `what is not known is told in words`() throws {
     let cell = try cells("+ops ALL=(ALL) NOPASSWD: ALL")["sudo"]
     #expect(cell?.verdict == .unseen(.sudoSilent))

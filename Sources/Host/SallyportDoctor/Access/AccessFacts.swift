@@ -16,6 +16,8 @@ package struct AccessFacts {
   let accounts: AccountFacts
   private(set) var ssh: SSHAccess?
   let sudoers: Sudoers
+  /// Those of another program beside it.
+  let secondSudoers: Sudoers?
   let doas: Doas
   let polkit: PolkitFacts
   private(set) var policies: PolicySources
@@ -43,11 +45,12 @@ extension AccessFacts {
     let policies = PolicySources(store, of: machine)
     self.init(
       machine: machine, now: now, stacks: machine.stacks, accounts: accounts,
-      sudoers: sudoers ?? Sudoers(of: machine),
+      sudoers: sudoers ?? Sudoers(of: machine), secondSudoers: Sudoers.second(of: machine),
       doas: Doas(of: machine, accounts), polkit: PolkitFacts(of: machine),
       policies: policies, store: store.root.text)
     ssh = access(of: machine)
     gaps = accounts.gaps.map(\.text)
+    if let gap = self.sudoers.policy.gap { gaps.append("\(self.sudoers.name): \(gap.text)") }
     do throws(StoreTrouble) {
       try look(in: store)
     } catch {

@@ -5,44 +5,56 @@ import SallyportCore
 final class RootForecast {
   /// What tells callers apart.
   struct Class: Hashable {
-    fileprivate let sudo: SudoCaller.Kind?
+    fileprivate let sudo: [SudoCaller.Kind]
     fileprivate let doas: RootRules?
     /// The accounts that `sudo -u` is tried with.
-    fileprivate let others: [String]
+    fileprivate let others: [[String]]
 
     /// It needs no rule, or has none.
-    static let none = Class(sudo: nil, doas: nil, others: [])
+    static let none = Class(sudo: [], doas: nil, others: [])
   }
 
   private let facts: AccessFacts
   private let forecaster: Forecaster
   private let hasDoas: Bool
-  /// Of those whom sudo takes alike when somebody wants to become them, two each.
-  private let targets: [[AccountFacts.Account]]
+  private let programs: [Program]
   private var known: [Class: [Way]] = [:]
+
+  /// sudo or sudo-rs.
+  private struct Program {
+    let sudoers: Sudoers
+    /// Of those whom it takes alike when somebody wants to become them, two each.
+    let targets: [[AccountFacts.Account]]
+
+    func others(than account: AccountFacts.Account) -> [AccountFacts.Account] {
+      targets.compactMap { same in same.first { $0.uid != account.uid } }
+    }
+  }
 
   /// A way, with the rules for each account that the caller becomes.
   private struct Way {
     let way: AccessWay
     let rules: [(target: String, RootRules)]
-    /// Whether it is told of only where it lets in more than the way before it.
-    var isVariant = false
+    /// The way that it is beside, if it is told of only where it lets in more.
+    var usual: String?
   }
 
   init(_ facts: AccessFacts, _ forecaster: Forecaster) {
     (self.facts, self.forecaster) = (facts, forecaster)
     hasDoas = ["/usr/bin/doas", "/bin/doas"].contains { facts.machine.file($0).value != nil }
-    targets = RootForecast.targets(facts, forecaster)
+    let both = [facts.sudoers, facts.secondSudoers].compactMap { $0 }
+    programs = both.filter(\.isThere).map {
+      Program(sudoers: $0, targets: RootForecast.targets($0.policy, facts, forecaster))
+    }
   }
 
   private static func targets(
-    _ facts: AccessFacts, _ forecaster: Forecaster
+    _ policy: SudoersPolicy, _ facts: AccessFacts, _ forecaster: Forecaster
   ) -> [[AccountFacts.Account]] {
     struct Kind: Hashable {
       let matches: [SudoersMatch]
       let person: [Int]?
     }
-    let policy = facts.sudoers.policy
     let (lists, root) = (policy.runasLists, policy.root.user.name)
     let isAsked = policy.sets("targetpw")
     var (kinds, found) = ([Kind: Int](), [[AccountFacts.Account]]())
@@ -62,33 +74,18 @@ final class RootForecast {
   /// Each account of one class has the same rules.
   func classOf(_ account: AccountFacts.Account) -> Class {
     if account.uid == 0 { return .none }
-    let isThere = facts.sudoers.isThere
     return Class(
-      sudo: isThere ? caller(account).kind : nil,
+      sudo: programs.map { caller(account, $0).kind },
       doas: hasDoas ? facts.doas.rules(for: account) : nil,
-      others: isThere ? others(than: account).map(\.name) : [])
+      others: programs.map { $0.others(than: account).map(\.name) })
   }
 
   /// The ways with their rules. Root needs none of them.
   private func ways(of account: AccountFacts.Account, _ kind: Class) -> [Way] {
     if let ways = known[kind] { return ways }
     var found: [Way] = []
-    if kind.sudo != nil {
-      let caller = caller(account)
-      let others = kind.others.compactMap { facts.accounts[$0] }.map {
-        SudoTarget($0, in: facts.accounts)
-      }
-      found = forms.map { way, form in
-        Way(
-          way: way, rules: [("root", caller.rules(SudoWay(form: form)))],
-          isVariant: form == .askpass)
-      }
-      found += forms.map { way, form in
-        Way(
-          way: AccessWay(kind: .sudoAs, service: way.service, name: "\(way.name) -u"),
-          rules: others.map { ($0.user.name, caller.rules(.other($0, form))) },
-          isVariant: form != .command)
-      }
+    for (program, others) in zip(programs, kind.others) {
+      found += ways(of: caller(account, program), program.sudoers, others: others)
     }
     if let rules = kind.doas {
       let way = AccessWay(kind: .doas, service: Doas.service, name: "doas", givesRoot: true)
@@ -98,35 +95,54 @@ final class RootForecast {
     return found
   }
 
-  private var forms: [(AccessWay, SudoWay.Form)] {
-    let askpass = (
-      AccessWay(kind: .sudo, service: "sudo", name: "sudo -A", givesRoot: true),
-      SudoWay.Form.askpass
-    )
-    return [
-      (AccessWay(kind: .sudo, service: "sudo", name: "sudo", givesRoot: true), .command),
-      (AccessWay(kind: .sudoLogin, service: "sudo-i", name: "sudo -i", givesRoot: true), .login),
-    ] + (facts.sudoers.policy.sets("pam_askpass_service") ? [askpass] : [])
+  private func ways(of caller: SudoCaller, _ sudoers: Sudoers, others: [String]) -> [Way] {
+    let targets = others.compactMap { facts.accounts[$0] }.map {
+      SudoTarget($0, in: facts.accounts)
+    }
+    let (name, forms) = (sudoers.name, RootForecast.forms(of: sudoers))
+    return forms.map { way, form in
+      Way(
+        way: way, rules: [("root", caller.rules(SudoWay(form: form)))],
+        usual: form == .askpass ? name : nil)
+    }
+      + forms.map { way, form in
+        Way(
+          way: AccessWay(kind: .sudoAs, service: way.service, name: "\(way.name) -u"),
+          rules: targets.map { ($0.user.name, caller.rules(.other($0, form))) },
+          usual: form == .command ? nil : "\(name) -u")
+      }
   }
 
-  private func others(than account: AccountFacts.Account) -> [AccountFacts.Account] {
-    targets.compactMap { same in same.first { $0.uid != account.uid } }
+  private static func forms(of sudoers: Sudoers) -> [(AccessWay, SudoWay.Form)] {
+    func way(_ option: String, _ kind: AccessWay.Kind, _ service: String) -> AccessWay {
+      AccessWay(kind: kind, service: service, name: sudoers.name + option, givesRoot: true)
+    }
+    let usual = [
+      (way("", .sudo, "sudo"), SudoWay.Form.command), (way(" -i", .sudoLogin, "sudo-i"), .login),
+    ]
+    let hasOther = sudoers.policy.sets("pam_askpass_service")
+    return hasOther ? usual + [(way(" -A", .sudo, "sudo"), .askpass)] : usual
   }
 
-  private func caller(_ account: AccountFacts.Account) -> SudoCaller {
-    facts.sudoers.caller(account, in: facts.accounts, at: facts.now)
+  private func caller(_ account: AccountFacts.Account, _ program: Program) -> SudoCaller {
+    program.sudoers.caller(account, in: facts.accounts, at: facts.now)
   }
 
+  /// Whether a rule is for it, as far as its lines tell: where nothing of all lines is known, that
+  /// is told once.
   func hasRule(_ account: AccountFacts.Account, _ kind: Class) -> Bool {
-    ways(of: account, kind).contains { $0.rules.contains { !$1.isNone } }
+    let unknown = programs.compactMap(\.sudoers.policy.gap).map(RootRule.unseen)
+    return ways(of: account, kind).contains { way in
+      way.rules.contains { !$1.isNone && !unknown.contains($1.shell) }
+    }
   }
 
   func cells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
     var cells: [Cell] = []
     for way in ways(of: account, kind) {
-      let known = cells.first { $0.way.kind == way.way.kind }?.verdict.badness ?? -1
+      let usual = cells.first { $0.way.name == way.usual }?.verdict.badness ?? -1
       let own = self.cells(way, account)
-      cells += own.filter { !way.isVariant || $0.verdict.badness > known }
+      cells += own.filter { $0.verdict.badness > usual }
     }
     return cells
   }

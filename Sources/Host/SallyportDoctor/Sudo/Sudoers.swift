@@ -52,10 +52,27 @@ package struct Sudoers: Equatable {
   private var files: Set<String> = []
   private var hasAliases = false
 
+  /// How people call the program.
+  private(set) var name = "sudo"
+
   init() {}
 
-  package init(of machine: Machine, as program: SudoProgram = .sudo) {
-    policy.program = program
+  /// Of the sudo that people call first.
+  package init(of machine: Machine) {
+    let first = SudoProgram.installed(on: machine).first
+    self.init(of: machine, as: first?.program ?? .sudo, name: first?.name ?? "sudo")
+  }
+
+  /// Of the other program, where sudo and sudo-rs are both there.
+  static func second(of machine: Machine) -> Sudoers? {
+    let all = SudoProgram.installed(on: machine)
+    return all.first { $0.program != all[0].program }.map {
+      Sudoers(of: machine, as: $0.program, name: $0.name)
+    }
+  }
+
+  init(of machine: Machine, as program: SudoProgram, name: String = "sudo") {
+    (policy.program, self.name) = (program, name)
     guard let file = program.files.first(where: { machine.text($0) != .absent }) else {
       isThere = false
       return

@@ -119,7 +119,7 @@ class Ways:
     # MARK: one cell
 
     def cell(self, person, way):
-        """Where sudo asks for the code of whom it becomes, the worst of all whom it may become."""
+        """Where sudo asks for the code of the target, the worst of all targets."""
         cells = []
         for self.target in self._targets(person, way):
             self.ground.renew_store()

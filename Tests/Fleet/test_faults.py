@@ -140,7 +140,8 @@ def test_doctor_says_who_of_the_fleet_gets_in(cast):
     machine.write("/etc/pam.d/gate", f"auth required pam_unix.so\nauth required {host.module}\n"
                                      "account required pam_unix.so\nsession required pam_permit.so\n")
     policy("refuse")
-    assert cell("alice") == ("refused", "notEnrolled", cell("alice")[2], False)
+    verdict, reason, _, is_enrolled = cell("alice")
+    assert (verdict, reason, is_enrolled) == ("refused", "notEnrolled", False)
     assert cast.enroll("alice", secret_of("alice")) == DONE
     for level in "refuse", "required", "voluntary":
         policy(level)

@@ -180,7 +180,10 @@ import Testing
     #expect(facts.answer(.pkexec, for: alice, among: unsure) == .unseen(Self.file))
   }
 
-  @Test(.enabled(if: FileManager.default.fileExists(atPath: "/usr/lib/polkit-1/polkitd")))
+  @Test(
+    .enabled(
+      if: FileManager.default.fileExists(atPath: "/usr/lib/polkit-1/polkitd"), "there is no polkit")
+  )
   func `The rules of this machine's packages are understood`() {
     let facts = PolkitFacts(of: Machine())
     #expect(facts.ways.contains(.pkexec))

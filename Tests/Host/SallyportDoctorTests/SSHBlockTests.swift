@@ -1,15 +1,19 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PAMStack
 @testable import SallyportDoctor
 
-/// Match blocks by chance, read here and by the real sshd.
+/// Match blocks by chance, read here and by the real sshd: others each time, unless
+/// SALLYPORT_BLOCKS_SEED says which.
 @Suite(.enabled(if: RealSSHD.isThere, "there is no sshd, or no /run/sshd"))
 struct `Match blocks by chance` {
   @Test func `hold here where they hold for sshd`() throws {
     let real = try RealSSHD()
-    var random = SystemRandomNumberGenerator()
+    let given = ProcessInfo.processInfo.environment["SALLYPORT_BLOCKS_SEED"].flatMap { UInt64($0) }
+    let seed = given ?? UInt64.random(in: 0..<1_000_000_000)
+    var random = Seeded(seed)
     for _ in 0..<3 {
       let criteria = (0..<40).map { _ in RealSSHD.criterion(&random) }
       // sshd adds up the words of all blocks that hold.
@@ -24,7 +28,7 @@ struct `Match blocks by chance` {
           let wrong = Set(said.all("allowusers")).symmetricDifference(held.map { "block\($0)" })
           let named = wrong.compactMap { Int($0.dropFirst(5)) }.map { criteria[$0] }
           let who = String(decoding: login.name, as: UTF8.self)
-          #expect(named == [], "\(who) from \(connection)")
+          #expect(named == [], "SEED=\(seed): \(who) from \(connection)")
         }
       }
     }
@@ -59,8 +63,9 @@ final class RealSSHD {
     "RDomain": ["red", "*", "!red,*"],
   ]
 
-  static func criterion(_ random: inout SystemRandomNumberGenerator) -> String {
-    let names = words.keys.sorted().shuffled(using: &random).prefix(Int.random(in: 1...2))
+  static func criterion(_ random: inout Seeded) -> String {
+    let count = Int.random(in: 1...2, using: &random)
+    let names = words.keys.sorted().shuffled(using: &random).prefix(count)
     return names.map { "\($0) \(words[$0]?.randomElement(using: &random) ?? "")" }
       .joined(separator: " ")
   }

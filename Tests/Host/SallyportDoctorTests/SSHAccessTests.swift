@@ -1,4 +1,6 @@
 import Foundation
+import SallyportCore
+import SallyportSystem
 import Testing
 
 @testable import PAMStack
@@ -287,6 +289,18 @@ struct AccessCase: CustomTestStringConvertible {
     let answers = facts.accounts.map { access.entrances(of: $0, from: access.connections[0]) }
     let gap = SSHAnswer.unseen(.tooMany(runs: SSHAccess.mostRuns))
     #expect(answers.filter { $0 == gap }.count == 50 && answers[0] != gap && answers[199] == gap)
+  }
+
+  @Test func `More connections than are asked about are told of`() throws {
+    let blocks = (0..<120).map { "Match Address 10.0.\($0).0/24\n  PermitEmptyPasswords no\n" }
+    try fake.write("/etc/ssh/sshd_config", blocks.joined())
+    let access = SSHAccess(of: answering([]), many(1))
+    #expect(access.connections.count == SSHConnections.most && access.isCut)
+    try fake.write("/etc/ssh/sshd_config", blocks.prefix(90).joined())
+    #expect(!SSHAccess(of: answering([]), many(1)).isCut)
+    try fake.write("/etc/ssh/sshd_config", blocks.joined())
+    let facts = AccessFacts(of: answering([]), Store(root: fake.root + "/none"), at: UnixTime(0))
+    #expect(facts.gaps.contains("sshd: logins of more than 100 kinds of connections"))
   }
 
   @Test func `A block that sshd reads otherwise is not trusted`() throws {

@@ -51,6 +51,9 @@ extension AccessFacts {
     ssh = access(of: machine)
     gaps = accounts.gaps.map(\.text)
     if let gap = self.sudoers.policy.gap { gaps.append("\(self.sudoers.name): \(gap.text)") }
+    if ssh?.isCut == true {
+      gaps.append("sshd: logins of more than \(SSHConnections.most) kinds of connections")
+    }
     do throws(StoreTrouble) {
       try look(in: store)
     } catch {

@@ -26,6 +26,8 @@ struct SSHAccess {
   /// `anywhere`, `this machine`, those that were asked for, and one for each pattern of an address,
   /// host or port that makes a difference.
   let connections: [SSHConnection]
+  /// Whether there are more kinds of connections than these.
+  let isCut: Bool
   private let blocks: SSHBlocks
   private let accounts: AccountFacts
   private let keyring: SSHKeyring
@@ -52,18 +54,18 @@ struct SSHAccess {
     let settings: SSHSettings
     switch base.settings {
     case .absent:
-      (connections, doors, whole) = ([], [], .absent)
+      (connections, isCut, doors, whole) = ([], false, [], .absent)
       return
     case .unseen(let reason):
-      (connections, doors, whole) = ([], [], .unseen(.silent(reason)))
+      (connections, isCut, doors, whole) = ([], false, [], .unseen(.silent(reason)))
       return
     case .seen(let found): settings = found
     }
-    let connections = SSHConnections(
+    let asked = SSHConnections(
       configuration, blocks, ports: settings.all("port"), usesNames: settings.isOn("usedns"),
-      addresses: addresses, origins: origins
-    ).all
-    self.connections = connections
+      addresses: addresses, origins: origins)
+    let connections = asked.all
+    (self.connections, isCut) = (connections, asked.isCut)
     whole = configuration.unread.first.map { .unseen(.silent($0)) }
     var runs = SSHRuns(machine, blocks)
     // Where no list can be completed sshd does not start, for nobody.

@@ -10,9 +10,11 @@ struct SSHConnections {
   private let hosts: [(text: String, list: SSHHostList)]
   private let anywhere: SSHConnection
   private(set) var all: [SSHConnection] = []
+  /// Whether there are more kinds than are asked about.
+  private(set) var isCut = false
 
   /// A limit, as each may need runs of sshd.
-  private static let most = 100
+  static let most = 100
 
   /// `addresses` are asked about besides, and logins from `origins` are told apart. `ports` are
   /// those that sshd listens on.
@@ -31,8 +33,8 @@ struct SSHConnections {
     if !usesNames { here.host = here.address }
     all = [anywhere, here] + addresses.map { from($0, as: $0) }
     var kinds = Set(all.map(kind))
-    for one in candidates(ports) where all.count < SSHConnections.most {
-      if kinds.insert(kind(one)).inserted { all.append(one) }
+    for one in candidates(ports) where kinds.insert(kind(one)).inserted {
+      if all.count < SSHConnections.most { all.append(one) } else { isCut = true }
     }
   }
 

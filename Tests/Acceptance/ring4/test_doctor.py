@@ -119,7 +119,9 @@ def test_of_one_account_each_way_is_told(healthy):
     assert done.returncode == 2
     head, *rows = done.stdout.splitlines()
     assert head.startswith("bob (uid ") and head.endswith("; not enrolled)")
-    assert any(row.split()[0] == "sshd" and "not enrolled" in row for row in rows), rows
+    told = " ".join(" ".join(rows).split())
+    assert "sshd keyboard-interactive" in told and "refused: not enrolled" in told, rows
+    assert "      # sallyport enroll bob" in rows
     assert sallyport("doctor", "--user", "nobodyhere", env=PRELOADED).returncode == 67
 
 

@@ -13,14 +13,16 @@ struct AccessText {
     let groups = table.groups
     var found: [String] = []
     for heading in Heading.allCases {
-      let own = groups.filter { Heading($0) == heading }
+      let own = groups.filter { Heading($0.verdict, isMeant: $0.purpose != nil) == heading }
       if own.isEmpty, !heading.isAlwaysTold { continue }
-      found += own.isEmpty ? [head(heading.text) + "nobody"] : []
+      // Of accounts that others refuse nothing is told.
+      let text = heading == .refused ? "locked out" : heading.text
+      found += own.isEmpty ? [head(text) + "nobody"] : []
       for (index, group) in own.prefix(AccessText.most).enumerated() {
-        found += lines(of: group, index == 0 ? heading.text : "")
+        found += lines(of: group, index == 0 ? text : "")
       }
       if own.count > AccessText.most {
-        found.append(head("") + "and \(own.count - AccessText.most) more: doctor --json")
+        found.append(head("") + "and \(own.count - AccessText.most) more: sallyport doctor --json")
       }
     }
     found += table.gaps.map { head("not listed") + $0 }
@@ -30,36 +32,6 @@ struct AccessText {
   /// Groups under one heading.
   private static let most = 12
   private static let column = 19
-
-  private enum Heading: CaseIterable {
-    case asked, withoutCode, onPurpose, refused, unseen
-
-    init(_ group: AccessGroup) {
-      switch group.verdict {
-      case .asked: self = .asked
-      case .withoutCode: self = group.purpose == nil ? .withoutCode : .onPurpose
-      case .refused: self = .refused
-      case .unseen: self = .unseen
-      }
-    }
-
-    var text: String {
-      switch self {
-      case .asked: "asked for a code"
-      case .withoutCode: "without a code"
-      case .onPurpose: "on purpose"
-      case .refused: "locked out"
-      case .unseen: "not known"
-      }
-    }
-
-    var isAlwaysTold: Bool {
-      switch self {
-      case .asked, .withoutCode, .refused: true
-      case .onPurpose, .unseen: false
-      }
-    }
-  }
 
   private func head(_ text: String) -> String { padded("  \(text)", AccessText.column + 2) }
 
@@ -75,27 +47,59 @@ struct AccessText {
       }
     }
     let fixed = lines.enumerated().map { ($0 == 0 ? head(heading) : margin) + $1 }
-    guard group.severity != .ok, let user = group.users.first,
-      let fix = group.verdict.fix(for: user, at: group.services)
+    guard group.severity != .ok, let user = group.whose ?? group.users.first,
+      let service = group.services.first,
+      let remedy = Remedy(group.verdict, of: user, at: service, group.location)
     else { return fixed }
-    return fixed + ["      # \(fix)"]
+    switch remedy {
+    // The place is named already.
+    case .edit: return fixed
+    case .command: return fixed + ["      \(remedy.line)"]
+    }
   }
 
   // MARK: one account
 
-  /// Each way of one account.
+  /// Each way of one account, with what changes it. Ways of which the same is true are one.
   func lines(of row: AccessTable.Row) -> [String] {
-    let rows = row.cells.map { cell -> [String] in
-      let name = [cell.way.name, cell.methods.joined(separator: ","), cell.way.origin ?? ""]
-      let purpose = cell.purpose.map { "on purpose, \($0.text)" }
-      let place = purpose ?? cell.location?.text ?? ""
-      let reason = [cell.verdict.words, cell.detail ?? "", place]
-      return [
-        name.filter { !$0.isEmpty }.joined(separator: " "), cell.verdict.title,
-        reason.filter { !$0.isEmpty }.joined(separator: ", "),
-      ]
+    var same: [(names: [String], cell: Cell, remedy: Remedy?)] = []
+    for cell in row.cells {
+      let parts = [cell.way.name, cell.methods.joined(separator: ","), cell.way.origin ?? ""]
+      let name = parts.filter { !$0.isEmpty }.joined(separator: " ")
+      let remedy =
+        cell.purpose == nil
+        ? Remedy(cell.verdict, of: cell.whose ?? row.user, at: cell.way.service, cell.location)
+        : nil
+      let index = same.firstIndex { $0.cell.isAlike(cell) && $0.remedy == remedy }
+      if let index { same[index].names.append(name) } else { same.append(([name], cell, remedy)) }
     }
     let state = row.isEnrolled ? "enrolled" : "not enrolled"
-    return ["\(row.user) (uid \(row.uid); \(state))"] + SallyportCLI.table(rows).map { "  \($0)" }
+    return ["\(row.user) (uid \(row.uid); \(state))"]
+      + same.flatMap { lines(of: $0.cell, $0.names.joined(separator: ", "), $0.remedy) }
+  }
+
+  /// Names that are too long for the column stand on lines of their own.
+  private func lines(of cell: Cell, _ names: String, _ remedy: Remedy?) -> [String] {
+    let margin = AccessText.column + 2
+    let place = (cell.purpose ?? cell.location)?.text ?? ""
+    let why = cell.verdict.isAsked ? [] : [cell.detail ?? "", place]
+    let reason = ([cell.verdict.words] + why).filter { !$0.isEmpty }
+    let title = Heading(cell.verdict, isMeant: cell.purpose != nil).text
+    let text = [title, reason.joined(separator: ", ")].filter { !$0.isEmpty }
+    let isShort = names.unicodeScalars.count < AccessText.column
+    let told = folded(text.joined(separator: ": "), width - margin).enumerated().map {
+      index, line in
+      (index == 0 && isShort ? head(names) : head("")) + line
+    }
+    return (isShort ? [] : folded(names, width - 2).map { "  \($0)" }) + told
+      + (remedy.map { ["      \($0.line)"] } ?? [])
+  }
+}
+
+extension Cell {
+  /// Whether the same is told of another way.
+  fileprivate func isAlike(_ other: Cell) -> Bool {
+    let isSame = location == other.location && detail == other.detail && purpose == other.purpose
+    return verdict == other.verdict && (verdict.isAsked || isSame)
   }
 }

@@ -1,9 +1,44 @@
+import PAMStack
 import SallyportDoctor
 import SallyportSupport
 
 // The words for what becomes of an account at one way in.
 
+/// What is told together.
+enum Heading: CaseIterable {
+  case asked, withoutCode, onPurpose, refused, unseen
+
+  init(_ verdict: Verdict, isMeant: Bool) {
+    switch verdict {
+    case .asked: self = .asked
+    case .withoutCode: self = isMeant ? .onPurpose : .withoutCode
+    case .refused: self = .refused
+    case .unseen: self = .unseen
+    }
+  }
+
+  var text: String {
+    switch self {
+    case .asked: "asked for a code"
+    case .withoutCode: "without a code"
+    case .onPurpose: "on purpose"
+    case .refused: "refused"
+    case .unseen: "not known"
+    }
+  }
+
+  /// Even if it is true of nobody.
+  var isAlwaysTold: Bool {
+    switch self {
+    case .asked, .withoutCode, .refused: true
+    case .onPurpose, .unseen: false
+    }
+  }
+}
+
 extension Verdict {
+  var isAsked: Bool { if case .asked = self { true } else { false } }
+
   /// Why it is so, in a few words; empty where nothing is to be said.
   var words: String {
     switch self {
@@ -96,22 +131,71 @@ extension AccessGap {
   }
 }
 
-extension Verdict {
-  /// The command that changes it for one of the accounts; nil where there is none.
-  func fix(for user: String, at services: [String]) -> String? {
+// MARK: - what changes it
+
+/// What changes what becomes of an account at a way in.
+enum Remedy: Equatable {
+  case command(String)
+  /// A file, or a line of one.
+  case edit(String)
+
+  var line: String {
     switch self {
-    case .asked, .unseen: nil
-    case .refused(.notEnrolled), .withoutCode(.enrolls), .withoutCode(.offered),
-      .withoutCode(.voluntary), .withoutCode(.nullok):
-      sallyportCommand("enroll", on: [user])
-    case .refused(.factorsOff): sallyportCommand("add", on: [user], ["--force"])
-    case .refused(.brokenEnrollment): sallyportCommand("status", on: [user])
-    case .withoutCode(.exempt): sallyportCommand("exempt", on: [user], ["--undo"])
-    case .withoutCode(.disabled):
-      "sallyport config show --service \(shellQuoted(services.first ?? "sshd"))"
-    case .withoutCode(.noLine), .withoutCode(.otherFile):
-      sallyportCommand("pam enable", on: [services.first ?? "sudo"])
-    case .refused, .withoutCode: nil
+    case .command(let command): "# \(command)"
+    case .edit(let place): "edit: \(place)"
+    }
+  }
+}
+
+extension Remedy {
+  /// nil where there is none. `user`: whose password and code are asked for. `service`: PAM's name.
+  init?(_ verdict: Verdict, of user: String, at service: String, _ location: FileLocation?) {
+    let found: Remedy? =
+      switch verdict {
+      case .asked, .unseen: nil
+      case .refused(let barrier): Remedy.against(barrier, user, service)
+      case .withoutCode(let opening): Remedy.against(opening, user, service, location)
+      }
+    guard let found = found ?? location.map({ .edit($0.text) }) else { return nil }
+    switch verdict {
+    case .asked, .unseen: return nil
+    case .refused, .withoutCode: self = found
+    }
+  }
+
+  /// nil where the line that decides has to be edited.
+  private static func against(_ barrier: Barrier, _ user: String, _ service: String) -> Remedy? {
+    switch barrier {
+    case .notEnrolled: .command(sallyportCommand("enroll", on: [user]))
+    case .factorsOff: .command(sallyportCommand("add", on: [user], ["--force"]))
+    case .brokenEnrollment: .command(sallyportCommand("status", on: [user]))
+    case .noRule: service == "doas" ? .edit("/etc/doas.conf") : .command("visudo")
+    case .noPassword, .locked: .command("passwd \(shellQuoted(user))")
+    case .noKey: .edit("~\(user)/.ssh/authorized_keys")
+    case .expired: .command("chage \(shellQuoted(user))")
+    case .noShell: .command("chsh \(shellQuoted(user))")
+    case .noLogin: .command("rm -f /etc/nologin /run/nologin")
+    case .noAdministrator: .edit("/etc/polkit-1/rules.d")
+    case .afterKey, .noPrompt, .wrongWord, .moduleMissing, .noMethod, .rootLogin, .notAllowed,
+      .stackShut:
+      nil
+    }
+  }
+
+  /// As above.
+  private static func against(
+    _ opening: Opening, _ user: String, _ service: String, _ location: FileLocation?
+  ) -> Remedy? {
+    switch opening {
+    case .disabled: .command("sallyport config edit")
+    case .exempt: .command(sallyportCommand("exempt", on: [user], ["--undo"]))
+    case .nullok, .voluntary, .offered, .enrolls: .command(sallyportCommand("enroll", on: [user]))
+    case .noLine, .otherFile: .command(sallyportCommand("pam enable", on: [service]))
+    case .keyAlone, .hostAlone, .ticketAlone, .noPAM:
+      location == nil ? .command("sallyport pam enable sshd") : nil
+    case .noPasswd, .notAuthenticated, .exemptGroup:
+      location.map { .command("visudo -f \(shellQuoted($0.file))") }
+    case .skipped, .uncounted, .nopass, .polkitYes: nil
     }
   }
 }

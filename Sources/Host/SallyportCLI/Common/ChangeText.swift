@@ -17,10 +17,13 @@ extension Context {
     }
   }
 
-  /// What the table of who gets in is made of.
-  func accessFacts(_ options: StoreOptions) throws(CommandError) -> AccessFacts {
+  /// What the table of who gets in is made of. `user`: nil if the fleet is to be asked about
+  /// everybody.
+  func accessFacts(_ options: StoreOptions, user: UserName? = nil) throws(CommandError)
+    -> AccessFacts
+  {
     var facts = AccessFacts(of: machine, try store(options), at: try time())
-    facts.ask(roster)
+    facts.ask(roster.map { ask in { names in ask(user.map { [$0] } ?? names) } })
     return facts
   }
 
@@ -49,29 +52,19 @@ extension AccessChange.Group {
     let margin = String(repeating: " ", count: Self.column + 2)
     let who = "\(listed(users, 5)) at \(ways.joined(separator: ", "))"
     let reason = [after.words, location.map(\.text) ?? ""].filter { !$0.isEmpty }
-    let was = "before: \(before.title)" + (before.words.isEmpty ? "" : ", \(before.words)")
+    let was = "before: \(before.heading)" + (before.words.isEmpty ? "" : ", \(before.words)")
     let detail = (after.isAsked ? [] : reason) + [was]
     let lines =
       folded(who, width - margin.count)
       + folded(detail.joined(separator: "; "), width - margin.count - 2).map { "  \($0)" }
     return lines.enumerated().map { index, line in
-      (index == 0 ? padded("  \(after.title)", Self.column + 2) : margin) + line
+      (index == 0 ? padded("  \(after.heading)", Self.column + 2) : margin) + line
     }
   }
 }
 
 extension Verdict {
-  fileprivate var isAsked: Bool { if case .asked = self { true } else { false } }
-
-  /// As a heading.
-  var title: String {
-    switch self {
-    case .asked: "asked for a code"
-    case .refused: "refused"
-    case .withoutCode: "without a code"
-    case .unseen: "not known"
-    }
-  }
+  fileprivate var heading: String { Heading(self, isMeant: false).text }
 }
 
 /// A text in lines of at most `width` columns, unless a single word is longer.

@@ -11,6 +11,8 @@ package struct AccessGroup {
   package let services: [String]
   package let location: FileLocation?
   package let detail: String?
+  /// Whose password and code are asked for; nil for the accounts themselves.
+  package let whose: String?
   /// The line of `without_code` that says it is meant so.
   package let purpose: FileLocation?
 }
@@ -58,7 +60,7 @@ extension AccessTable {
       return AccessGroup(
         verdict: key.verdict, severity: key.severity, users: users,
         ways: names.map { $0.filter { !$0.isEmpty }.joined(separator: " ") }, services: services,
-        location: key.location, detail: key.detail, purpose: key.purpose)
+        location: key.location, detail: key.detail, whose: key.whose, purpose: key.purpose)
     }
   }
 
@@ -67,7 +69,7 @@ extension AccessTable {
     let severity: Severity
     let methods: String
     let location: FileLocation?
-    let detail: String?
+    let detail, whose: String?
     let purpose: FileLocation?
 
     /// `isMixed`: the account has other cells of this way with other verdicts.
@@ -78,6 +80,7 @@ extension AccessTable {
       if case .asked = cell.verdict { isAsked = true }
       // Where it is asked for does not matter.
       (location, detail) = isAsked ? (nil, nil) : (cell.location, cell.detail)
+      whose = isAsked ? nil : cell.whose
     }
   }
 }

@@ -108,7 +108,7 @@ final class AccessWays {
     self.facts = facts
     let (names, unseen) = facts.polkit.administrators(among: facts.accounts)
     administrators = (Set(names), unseen)
-    let own: Set = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "polkit-1", "doas"]
+    let own = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "doas", "polkit-1"]
     let ours = ServiceStack.ours(in: facts.stacks).map(\.service)
     let others = Set(ours + facts.services).sorted().filter {
       !own.contains($0) && !KnownServices.withoutAuth.contains($0)
@@ -118,7 +118,7 @@ final class AccessWays {
     connections = asked.isEmpty ? [.elsewhere(port: "22")] : asked
     let there = { (name: String) in facts.machine.file("/etc/pam.d/\(name)").value != nil }
     (hasSu, hasLogin) = (there("su"), there("login"))
-    services = ["sshd", "sudo", "sudo-i", "su", "su-l", "login", "doas", "polkit-1"] + others
+    services = own + others
     forecaster = Forecaster(facts, services: services + facts.sudoers.services.map(\.service))
     root = RootForecast(facts, forecaster)
   }
@@ -228,7 +228,7 @@ extension Cell {
   init(_ way: AccessWay, _ decided: Decided, methods: [String] = []) {
     self.init(
       way: way, verdict: decided.verdict, methods: methods, location: decided.location,
-      detail: decided.detail)
+      detail: decided.detail, whose: decided.whose)
   }
 }
 

@@ -78,6 +78,8 @@ package struct Cell: Equatable, Sendable {
   package var location: FileLocation?
   /// What the reason is about: a module, a file, an account.
   package var detail: String?
+  /// Whose password and code are asked for; nil for the account itself.
+  package var whose: String?
   /// The line of `without_code` that says it is meant so.
   package var purpose: FileLocation?
   /// How bad it is, beside the other cells of the account.

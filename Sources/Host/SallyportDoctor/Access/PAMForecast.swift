@@ -6,6 +6,8 @@ struct Decided: Hashable {
   var verdict: Verdict
   var location: FileLocation?
   var detail: String?
+  /// Whose password and code are asked for; nil for the account itself.
+  var whose: String?
 
   init(_ verdict: Verdict, at location: FileLocation? = nil, _ detail: String? = nil) {
     (self.verdict, self.location, self.detail) = (verdict, location, detail)
@@ -34,7 +36,7 @@ enum PAMForecast {
       guard let (barrier, location, module) = handle.barrier else {
         return Decided(.refused(.stackShut), at: stack.file.map { FileLocation(file: $0) })
       }
-      return Decided(.refused(barrier), at: location, module)
+      return Decided(.refused(barrier), at: location, barrier.isOurs ? nil : module)
     }
   }
 

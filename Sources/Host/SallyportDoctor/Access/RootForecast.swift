@@ -161,7 +161,9 @@ final class RootForecast {
     }
     let narrow = AccessWay(
       kind: some.way.kind, service: some.way.service, name: "\(way.way.name), some commands")
-    return [cell, Cell(narrow, Decided(some.verdict, at: some.location, some.detail))]
+    var decided = Decided(some.verdict, at: some.location, some.detail)
+    decided.whose = some.whose
+    return [cell, Cell(narrow, decided)]
   }
 
   /// Why a rule lets nobody in says more than that there is none.
@@ -184,7 +186,7 @@ final class RootForecast {
       let open = Decided(.withoutCode(reason(opening)), at: location)
       decided = self.decided(check, account, by: way, as: target, around: open)
     }
-    if way.kind == .sudoAs { decided.detail = decided.detail ?? target }
+    if way.kind == .sudoAs, decided.verdict.mayLetIn { decided.detail = decided.detail ?? target }
     return Cell(way, decided)
   }
 
@@ -217,11 +219,16 @@ final class RootForecast {
     case .account(let other): name = other
     }
     guard let other = facts.accounts[name] else {
-      return Decided(.refused(.noPassword), at: location, name)
+      var decided = Decided(.refused(.noPassword), at: location, name)
+      decided.whose = name
+      return decided
     }
     var decided = forecaster.decided(steps, of: other, around: around)
     if case .asked = decided.verdict { decided.verdict = .asked(.codeOfAnother) }
-    if decided != around { decided.detail = decided.detail ?? name }
+    if decided != around {
+      decided.detail = decided.detail ?? name
+      decided.whose = name
+    }
     return decided
   }
 }

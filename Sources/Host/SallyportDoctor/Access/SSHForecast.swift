@@ -30,7 +30,10 @@ struct SSHForecast {
     case .absent: return []
     case .unseen(.silent(let reason)):
       return [Cell(way, Decided(.unseen(.sshdSilent), at: nil, reason))]
-    case .unseen(.tooMany), .unseen(.contradictory):
+    case .unseen(.contradictory):
+      let reason = "for two logins of one kind its settings differ"
+      return [Cell(way, Decided(.unseen(.sshdSilent), at: nil, reason))]
+    case .unseen(.tooMany):
       return [Cell(way, Decided(.unseen(.tooMany)))]
     case .seen(let entrances):
       return entrances.map { entrance in

@@ -1,0 +1,80 @@
+import Foundation
+import PAMStack
+import Testing
+
+@testable import SallyportCLI
+@testable import SallyportDoctor
+
+/// alice and bob have passwords, alice is enrolled, and sudo asks for a code.
+@Suite struct `Doctor about one account` {
+  private let machine: PamBench
+
+  init() throws {
+    machine = try PamBench(enrolled: false)
+    try machine.people("alice", "bob")
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) ALL\n")
+    _ = try machine.bench.enroll("alice")
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+  }
+
+  private func rows(_ user: String) -> [String] {
+    machine.doctor("--user", user).answer.split(separator: "\n").map(String.init)
+  }
+
+  // decisive
+  @Test func `names for each way what changes it`() throws {
+    #expect(
+      rows("bob").starts(with: [
+        "bob (uid 1001; not enrolled)",
+        "  sudo, sudo -u      refused: not enrolled, /etc/pam.d/sudo:8",
+        "      # sallyport enroll bob",
+      ]), "\(rows("bob"))")
+    try machine.write(
+      "/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) NOPASSWD: ALL\n")
+    let open = rows("bob")
+    #expect(open.contains { $0.contains("without a code: NOPASSWD, /etc/sudoers:2") }, "\(open)")
+    #expect(open.contains("      # visudo -f /etc/sudoers"), "\(open)")
+    #expect(rows("alice").contains { $0.hasPrefix("  sudo, sudo -u      asked for a code") })
+  }
+
+  // decisive
+  @Test func `names whose code sudo asks for`() throws {
+    try machine.write("/etc/sudoers", "Defaults rootpw\nalice ALL=(ALL) ALL\n")
+    try machine.write("/etc/shadow", "root:$6$x::\nalice:$6$x::\nbob:$6$x::\n")
+    let told = rows("alice")
+    #expect(told.contains("      # sallyport enroll root"), "\(told)")
+    #expect(!told.contains("      # sallyport enroll alice"), "\(told)")
+  }
+
+  @Test func `keeps to the columns there are`() throws {
+    for row in rows("alice") + rows("bob") where !row.hasPrefix("      ") {
+      #expect(row.unicodeScalars.count <= 80)
+    }
+  }
+
+  // decisive
+  @Test(arguments: [Barrier.noKey, .stackShut, .wrongWord, .rootLogin, .expired, .noRule])
+  func `knows what changes a refusal`(_ barrier: Barrier) {
+    let line = FileLocation(file: "/etc/pam.d/sudo", line: 3)
+    let wanted: Remedy? =
+      switch barrier {
+      case .noKey: .edit("~bob/.ssh/authorized_keys")
+      case .expired: .command("chage bob")
+      case .noRule: .command("visudo")
+      case _: .edit("/etc/pam.d/sudo:3")
+      }
+    #expect(Remedy(.refused(barrier), of: "bob", at: "sudo", line) == wanted)
+  }
+
+  @Test func `has a command or a line for every way that is not asked`() {
+    let line = FileLocation(file: "/etc/x", line: 3)
+    for barrier in Barrier.allCases {
+      #expect(Remedy(.refused(barrier), of: "bob", at: "sudo", line) != nil, "\(barrier)")
+    }
+    for opening in Opening.allCases {
+      #expect(Remedy(.withoutCode(opening), of: "bob", at: "sudo", line) != nil, "\(opening)")
+    }
+    #expect(Remedy(.asked(.code), of: "bob", at: "sudo", line) == nil)
+    #expect(Remedy(.unseen(.notRoot), of: "bob", at: "sudo", line) == nil)
+  }
+}

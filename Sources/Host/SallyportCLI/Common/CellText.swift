@@ -154,7 +154,7 @@ extension Remedy {
       switch verdict {
       case .asked, .unseen: nil
       case .refused(let barrier): Remedy.against(barrier, user, service)
-      case .withoutCode(let opening): Remedy.against(opening, user, service, location)
+      case .withoutCode(let opening): Remedy.against(opening, user, service, at: location)
       }
     guard let found = found ?? location.map({ .edit($0.text) }) else { return nil }
     switch verdict {
@@ -184,7 +184,7 @@ extension Remedy {
 
   /// As above.
   private static func against(
-    _ opening: Opening, _ user: String, _ service: String, _ location: FileLocation?
+    _ opening: Opening, _ user: String, _ service: String, at location: FileLocation?
   ) -> Remedy? {
     switch opening {
     case .disabled: .command("sallyport config edit")

@@ -33,18 +33,36 @@ struct PamStatus: Verb {
     let ours = all.filter { !$0.lines.isEmpty && !$0.stack.isOther(.auth) }
     let others = all.filter { $0.lines.isEmpty && !$0.stack.isOther(.auth) }
       .map { printable($0.stack.service.utf8) }
-    let services = try services(ours, context)
+    let names = ours.map(\.stack.service)
+    let access = try access(names, context)
+    let services = try services(ours, access, context)
     let pending = context.machine.pendingRevert().value
     let lost = context.machine.lostServices()
     let output = context.output(shared)
     let answer = Answer(
       services: services.map(PamStatus.facts), others: others, unconfirmed: pending?.names ?? [],
-      lost: lost.map(PamStatus.facts))
+      lost: lost.map(PamStatus.facts), access: access.map(AccessFactsJSON.init))
+    let unseen = "Who gets in is not known, as only root may read it: sudo sallyport pam status"
+    let ways =
+      access.map { AccessText(table: $0, width: output.width).lines }
+      ?? (names.isEmpty ? [] : [unseen])
     let text =
-      lost.map(PamStatus.text)
-      + [PamStatus.text(services, others, width: output.width), pending.map(PamStatus.text)]
-      .compactMap { $0 }
+      lost.map(PamStatus.text) + [PamStatus.text(services, others, width: output.width)] + ways
+      + [pending.map(PamStatus.text)].compactMap { $0 }
     output.answer(answer, text.joined(separator: "\n"))
+  }
+
+  /// Who gets in by these services; nil if there is none, or if the caller may not read the store.
+  private func access(_ services: [String], _ context: Context) throws(CommandError)
+    -> AccessTable?
+  {
+    if services.isEmpty { return nil }
+    do throws(CommandError) {
+      return AccessTable(try context.accessFacts(shared)).narrowed(to: services, nil)
+    } catch {
+      if case .notRoot = error.cause { return nil }
+      throw error
+    }
   }
 
   private struct Asking {
@@ -58,18 +76,21 @@ struct PamStatus: Verb {
     }
   }
 
-  /// Each with the users whom it asks, by the policy that everybody can read.
-  private func services(_ ours: [StackAnalysis], _ context: Context) throws(CommandError)
-    -> [Asking]
-  {
+  /// Each with the users whom it asks: by the policy, which everybody can read, and by the table.
+  private func services(
+    _ ours: [StackAnalysis], _ access: AccessTable?, _ context: Context
+  ) throws(CommandError) -> [Asking] {
     let store = (try? context.store(shared)) ?? Store()
     let now = try context.time()
     return ours.map { analysis in
       let isRun = !KnownServices.withoutAuth.contains(analysis.stack.service)
       if !isRun || analysis.line(.auth) == nil { return Asking(analysis: analysis, asks: "nobody") }
       let asked = AskedUsers(of: analysis.stack, of: context.machine, store, now)
+      let open = access?.withoutCode(at: analysis.stack.service) ?? []
+      let isAll = analysis.asksEverybody && !open.contains { $0.isEnrolled }
+      let word = asked == .everybody && !open.isEmpty ? .enrolled : asked
       return Asking(
-        analysis: analysis, asks: analysis.asksEverybody ? asked.rawValue : "not all")
+        analysis: analysis, asks: isAll || asked == .nobody ? word.rawValue : "not all")
     }
   }
 
@@ -119,6 +140,7 @@ struct PamStatus: Verb {
     let unconfirmed: [String]
     /// Services that were turned on and no longer ask.
     let lost: [Lost]
+    @OrNull var access: AccessFactsJSON?
   }
 
   private struct Service: Encodable {
@@ -133,6 +155,18 @@ struct PamStatus: Verb {
     Service(
       service: one.analysis.stack.service, file: one.analysis.stack.file, asks: one.asks,
       lines: one.analysis.lines.map(LineFacts.init), findings: one.findings)
+  }
+}
+
+extension AccessTable {
+  /// Who gets in there without a code.
+  fileprivate func withoutCode(at service: String) -> [Row] {
+    rows.filter { row in
+      row.cells.contains { cell in
+        guard case .withoutCode = cell.verdict else { return false }
+        return cell.way.service == service
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
@@ -30,22 +31,39 @@ struct Status: Verb {
       let report = StatusReport(
         found.enrollment, found.state, record.note, under: person.policy, at: now,
         isInFleet: person.isInFleet)
-      return tell(report, subject.output)
+      return tell(report, try ways(of: person.account, subject.output, context), subject.output)
     } catch {
       guard case .notEnrolled = error.cause else { throw error }
       let report = AbsenceReport(
         account: person.account, record: record, now: now, isInFleet: person.isInFleet)
-      return tell(report, subject.output, context)
+      let ways = try ways(of: person.account, subject.output, context)
+      return tell(report, ways, subject.output, in: context)
     }
   }
 
-  private func tell(_ report: StatusReport, _ output: Output) -> Int32 {
-    output.answer(report.facts, report.text(width: output.width))
+  /// What becomes of the account's logins, as text for people: of the usual store alone, since the
+  /// services do not use another one.
+  private func ways(of account: Account, _ output: Output, _ context: Context)
+    throws(CommandError) -> String
+  {
+    let options = shared.storeOptions
+    guard options.store == nil, !output.isJSON else { return "" }
+    let facts = try context.accessFacts(options, user: account.name)
+    let table = AccessTable(facts).narrowed(to: nil, account.name.text)
+    let text = AccessText(table: table, width: output.width)
+    let rows = table.rows.flatMap { text.lines(of: $0).dropFirst() }
+    return rows.isEmpty ? "" : (["", "", "Ways in:"] + rows).joined(separator: "\n")
+  }
+
+  private func tell(_ report: StatusReport, _ ways: String, _ output: Output) -> Int32 {
+    output.answer(report.facts, report.text(width: output.width) + ways)
     return Sysexit.done.rawValue
   }
 
-  private func tell(_ report: AbsenceReport, _ output: Output, _ context: Context) -> Int32 {
-    output.answer(report.facts, report.text)
+  private func tell(
+    _ report: AbsenceReport, _ ways: String, _ output: Output, in context: Context
+  ) -> Int32 {
+    output.answer(report.facts, report.text + ways)
     let message = CommandError.notEnrolled.message(invocation(in: context))
     for hint in message.hints {
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
@@ -61,7 +79,8 @@ struct Status: Verb {
     let policy = context.policy(at: policy.conf, for: account, in: Store())
     let report = StatusReport(
       enrollment, state, nil, under: policy, at: try context.time())
-    return tell(report, session.output)
+    let unseen = "\n\nWays in: not known, as only root may read what they hang on"
+    return tell(report, unseen, session.output)
   }
 }
 

@@ -40,13 +40,16 @@ struct PamDisable: Verb {
     if let left { throw left }
   }
 
-  /// Who gets in otherwise after this. Of sshd's own settings nothing is foretold.
+  /// Who gets in otherwise after this.
   private func changes(_ plans: [PamRemoval], _ context: Context, width: Int)
     throws(CommandError) -> [String]
   {
-    guard !plans.contains(where: \.changesSSH) else { return [] }
     let stacks = plans.compactMap(\.change).reduce(context.stacks) { $0.assuming($1) }
-    return try context.accessChange(shared) { $0.assuming(stacks) }?.lines(width: width) ?? []
+    let change = try context.accessChange(shared) { facts in
+      let changed = facts.assuming(stacks)
+      return plans.contains(where: \.removesSSHFile) ? changed.assuming(sshFile: nil) : changed
+    }
+    return change?.lines(width: width) ?? []
   }
 
   /// Each service as if those before it were written. Of one program, those that are off stay so
@@ -117,7 +120,8 @@ struct PamRemoval {
     }
   }
 
-  var changesSSH: Bool { ssh?.isThere == true }
+  /// Whether our file is removed from sshd's configuration.
+  var removesSSHFile: Bool { ssh?.stage != nil }
 
   /// What is shown before the question.
   var text: String {

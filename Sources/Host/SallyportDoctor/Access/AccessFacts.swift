@@ -119,14 +119,19 @@ extension AccessFacts {
   }
 
   private func access(of machine: Machine) -> SSHAccess {
-    let terms = PolicyTerms(of: ServiceStack.ours(in: stacks), policies)
-    return SSHAccess(of: machine, accounts, origins: terms.origins)
+    SSHAccess(of: machine, accounts, origins: origins)
+  }
+
+  /// Between which the policy tells.
+  private var origins: [String] {
+    PolicyTerms(of: ServiceStack.ours(in: stacks), policies).origins
   }
 
   /// As it will be with this policy in the file at `path`.
   package func assuming(_ policy: Secret, at path: String) -> AccessFacts {
     var facts = self
     facts.policies = policies.assuming(policy, at: path)
+    if facts.origins != origins { facts.ssh = facts.access(of: machine) }
     return facts
   }
 

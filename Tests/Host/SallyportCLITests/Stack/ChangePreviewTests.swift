@@ -35,13 +35,43 @@ import Testing
     #expect(off.contains("without a code bob at sudo"), "\(off)")
   }
 
-  // decisive
-  @Test func `is shown where the service has no line but ours, and none afterwards`() throws {
+  private func shell() throws {
     try FileManager.default.createDirectory(
       atPath: "\(machine.root)/bin", withIntermediateDirectories: true)
     try machine.write("/bin/sh", "")
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: "\(machine.root)/bin/sh")
+  }
+
+  // decisive
+  @Test func `is shown of sshd, whose settings pam disable takes back`() throws {
+    let sshd = try FakeSSHD(machine)
+    try shell()
+    #expect(machine.run("enable", "sshd", "--sshd", "key+code", "--yes").status == 0)
+    let off = told(machine.run("disable", "sshd", "--dry-run").answer)
+    #expect(
+      off.contains(
+        "What changes: without a code alice at sshd a key alone; before: asked for a code"),
+      "\(off)")
+    #expect(sshd.dropIn != nil)
+    let left = try FileManager.default.contentsOfDirectory(atPath: "\(machine.root)/run")
+    #expect(left.sorted() == ["sallyport-pam.lock", "systemd"], "\(left)")
+  }
+
+  // decisive
+  @Test func `is shown of the places that a new rule is about`() throws {
+    let sshd = try FakeSSHD(machine)
+    try shell()
+    #expect(machine.run("enable", "sshd", "--yes").status == 0)
+    try machine.write("/new.conf", "[rule a]\nmatch_origin = 10.1.0.0/16\nstate = disabled\n")
+    let on = told(machine.install("/new.conf", answers: "n").answer)
+    #expect(on.contains("without a code alice at sshd from 10.1.0.0/16 state = disabled"), "\(on)")
+    withExtendedLifetime(sshd) {}
+  }
+
+  // decisive
+  @Test func `is shown where the service has no line but ours, and none afterwards`() throws {
+    try shell()
     try machine.write("/etc/pam.d/gdm-password", "@include common-auth\n@include common-account\n")
     let on = told(machine.run("enable", "gdm-password", "--dry-run").answer)
     #expect(

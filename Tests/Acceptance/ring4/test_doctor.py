@@ -120,8 +120,7 @@ def test_of_one_account_each_way_is_told(healthy):
     head, *rows = done.stdout.splitlines()
     assert head.startswith("bob (uid ") and head.endswith("; not enrolled)")
     told = " ".join(" ".join(rows).split())
-    assert "sshd keyboard-interactive" in told and "refused: not enrolled" in told, rows
-    assert "      # sallyport enroll bob" in rows
+    assert "sshd" in told and "not enrolled" in told and "# sallyport enroll bob" in told, rows
     assert sallyport("doctor", "--user", "nobodyhere", env=PRELOADED).returncode == 67
 
 

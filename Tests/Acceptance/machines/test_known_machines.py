@@ -8,6 +8,7 @@ from forecast import doctor, forecast
 from ground import Daemon
 from ways import ASKED, OPEN, REFUSED, Ways
 
+NOTHING = {"sudo": "no rule"}
 ROBOT = {"password": "none", "enrolled": "no"}
 KEYS, PROMPTS = "sshd publickey,keyboard-interactive", "sshd keyboard-interactive"
 KNOWN = {  # values of the machine, of people; what really happens
@@ -32,6 +33,10 @@ KNOWN = {  # values of the machine, of people; what really happens
     "polkit beside sudo, sshd, su and login": (
         {"stack of polkit-1": "not ours"}, {},
         {("alice", "sudo"): ASKED, ("alice", "pkexec"): OPEN, ("root", "su"): ASKED}),
+    "an administrator without a password": (
+        {"stack of polkit-1": "counts for nothing"},
+        {"bob": {"password": "empty"}} | {name: NOTHING for name in ("alice", "git", "ansible")},
+        {("alice", "pkexec"): OPEN}),
     "keys and passwords mixed, each as they like": (
         {"sshd": "key and prompts, or prompts"},
         {"bob": {"key": "no key"}, "git": {"password": "none"}},

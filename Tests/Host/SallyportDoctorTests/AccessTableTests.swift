@@ -213,6 +213,24 @@ import Testing
         == [.refused(.noKey), .withoutCode(.keyAlone)])
   }
 
+  @Test func `whom polkit asks as an administrator without a password lets everybody in`() throws {
+    for path in ["/usr/lib/polkit-1/polkitd", "/usr/bin/pkexec"] { try fake.write(path, "") }
+    try fake.write(
+      "/usr/share/polkit-1/actions/x.policy",
+      "<action id=\"org.freedesktop.policykit.exec\"><allow_any>auth_admin</allow_any></action>")
+    try fake.write(
+      "/usr/share/polkit-1/rules.d/50-default.rules",
+      "polkit.addAdminRule(function(action, subject) { return [\"unix-user:git\"]; });\n")
+    try fake.write("/etc/pam.d/polkit-1", open.replacing("unix.so", with: "unix.so nullok"))
+    #expect(verdicts(table("alice"), "alice", "pkexec") == [.refused(.noAdministrator)])
+    try accounts(["root:x:0:0", "alice:x:1000:1000", "git:x:999:999"], passwords: ["git": ""])
+    let cell = table("alice").rows.first { $0.user == "alice" }?.cells.first {
+      $0.way.name == "pkexec"
+    }
+    #expect(cell?.verdict == .withoutCode(.noLine))
+    #expect(cell?.detail == "git")
+  }
+
   @Test func `ways that ask nobody are no fault where none asks`() throws {
     for service in ["sudo", "sudo-i", "su", "su-l", "login"] {
       try fake.write("/etc/pam.d/\(service)", open)

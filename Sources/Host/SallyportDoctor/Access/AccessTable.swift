@@ -213,8 +213,22 @@ final class AccessWays {
       let (names, unseen) = administrators
       if let unseen { return Decided(.unseen(.polkitRules), at: FileLocation(file: unseen)) }
       return names.contains(account.name)
-        ? forecaster.decided(steps, of: account) : Decided(.refused(.noAdministrator))
+        ? forecaster.decided(steps, of: account) : asStranger(steps, names)
     }
+  }
+
+  /// Of a caller who is asked as an administrator of his choice, and knows none of their passwords.
+  private func asStranger(_ steps: LoginSteps, _ names: Set<String>) -> Decided {
+    var steps = steps
+    steps.knowsPassword = false
+    for name in names.sorted() {
+      guard let other = facts.accounts[name] else { continue }
+      var decided = forecaster.decided(steps, of: other)
+      guard case .withoutCode = decided.verdict else { continue }
+      decided.detail = name
+      return decided
+    }
+    return Decided(.refused(.noAdministrator))
   }
 
   private func roots(_ service: String) -> LoginSteps {

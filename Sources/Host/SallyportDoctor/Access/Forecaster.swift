@@ -104,7 +104,8 @@ final class Forecaster {
     let login = RehearsedLogin(
       account: person.account, service: steps.service, remote: steps.remote,
       caller: steps.isRoots ? 0 : steps.isOwn ? account.uid : 65_533,
-      person: RehearsedLogin.Person(password: password(of: account), hasCodes: hasCodes),
+      person: RehearsedLogin.Person(
+        password: password(of: account, isKnown: steps.knowsPassword), hasCodes: hasCodes),
       mayBeEmpty: mayBeEmpty, renewal: steps.renewal)
     let rehearsal = Rehearsal(
       stack: stack, login: login, person: person, answers: answers(for: account),
@@ -112,11 +113,11 @@ final class Forecaster {
     return rehearsal.end(of: steps.steps)
   }
 
-  private func password(of account: AccountFacts.Account) -> String? {
+  private func password(of account: AccountFacts.Account, isKnown: Bool) -> String? {
     switch account.password {
     case .none: nil
     case .blank: ""
-    case .some, .elsewhere, .unknown: "correct horse"
+    case .some, .elsewhere, .unknown: isKnown ? "correct horse" : nil
     }
   }
 
@@ -250,6 +251,8 @@ struct LoginSteps: Hashable {
   let service: String
   var steps: [Step]
   var remote: String?
+  /// Of a stranger to the account it is only true where it has an empty one.
+  var knowsPassword = true
   /// Whether the process's real uid is root's, or that of the account; else somebody else's.
   var isRoots = false
   var isOwn = false

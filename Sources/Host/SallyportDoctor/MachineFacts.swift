@@ -116,10 +116,6 @@ extension Facts {
     AccessFacts(of: machine, store, at: now, accounts: accounts, sudoers: rules)
   }
 
-  static func hasDirectory(_ machine: Machine) -> Bool {
-    (NameSources(of: "passwd", on: machine).directories ?? 0) > 0
-  }
-
   /// What was asked of the fleet of this machine.
   package mutating func add(_ fleet: FleetFacts?) { daemon.fleet = fleet }
 

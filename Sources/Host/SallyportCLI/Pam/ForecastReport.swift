@@ -20,7 +20,6 @@ struct ForecastReport {
   /// target user's code.
   private let otherAccount: (sudo: String, word: String)?
 
-  private let forecast: LoginForecast
   private let side: SSHSide?
 
   init(
@@ -35,12 +34,6 @@ struct ForecastReport {
     caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
     (policy, policyProblem) = ForecastReport.policy(change.service, nullok: nullok, store, context)
     otherAccount = ForecastReport.otherAccount([change.service] + dependents, context)
-    let now = try context.time()
-    forecast = try storing { () throws(StoreTrouble) in
-      try LoginForecast(
-        change.analysis.stack, of: context.machine, store, at: options.path, now,
-        shutOut: side?.shutOut ?? [])
-    }
   }
 
   private static func otherAccount(_ services: [String], _ context: Context) -> (String, String)? {
@@ -92,15 +85,11 @@ struct ForecastReport {
     }
   }
 
-  /// Who could log in and cannot afterwards, each with the reason; everybody once.
-  var lockedOut: [String] {
-    let outside = side?.lockedOut ?? []
-    let told = (side?.keyHolders ?? []).union(outside.map { String($0.prefix { $0 != " " }) })
-    return outside + forecast.lockedOut.filter { !told.contains(String($0.prefix { $0 != " " })) }
-  }
+  /// The service, and those that change with it.
+  var services: [String] { [analysis.stack.service] + dependents }
 
-  /// Why nobody could log in; nil if somebody could.
-  var obstacle: CommandError? {
+  /// Why nobody could log in; nil if somebody could. `isWhole`: everybody is in the table.
+  func obstacle(_ loss: AccessLoss, isWhole: Bool) -> CommandError? {
     let service = analysis.stack.service
     let words = analysis.lines.filter { $0.phase == .auth }.flatMap(\.arguments)
     if words.contains("after-key"), !policy.isSSHD(service: Array(service.utf8)) {
@@ -117,12 +106,15 @@ struct ForecastReport {
         "root is not enrolled, and \(otherAccount.sudo) would ask for root's code "
           + "(\(otherAccount.word) in sudoers)", hints: ["sallyport enroll root"])
     }
-    guard forecast.locksOutEverybody else { return nil }
-    return locksOutEverybody(service)
+    guard loss.isTotal, isWhole || refuses else { return nil }
+    // Nobody got in before, or it is a file that others include.
+    let isLost = !loss.lockedOut.isEmpty || !loss.withoutRule.isEmpty
+    guard isLost || refuses && enrolled.isEmpty else { return nil }
+    return locksOutEverybody(service, loss)
   }
 
-  private func locksOutEverybody(_ service: String) -> CommandError {
-    let (people, idle) = (lockedOut.map { shown($0) }, forecast.idle.map { shown($0) })
+  private func locksOutEverybody(_ service: String, _ loss: AccessLoss) -> CommandError {
+    let (people, idle) = (loss.lockedOutNames.map { shown($0) }, loss.withoutRule.map { shown($0) })
     let isIdle = people.isEmpty && !idle.isEmpty
     let are = idle.count == 1 ? "is" : "are"
     let nobody =
@@ -147,9 +139,7 @@ struct ForecastReport {
       dependents.isEmpty
       ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: width)
     let warnings = [policyProblem].compactMap { $0 } + analysis.findings.map(\.text) + oldLines
-    let way = analysis.stack.service == "sshd" ? "ssh" : printable(analysis.stack.service.utf8)
-    var lines = [walked] + included + (side?.text(width: width) ?? [])
-    lines += ForecastReport.list("Locked out of \(way) after this", lockedOut, width: width)
+    let lines = [walked] + included + (side?.text(width: width) ?? [])
     return (lines + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 
@@ -211,4 +201,9 @@ struct ForecastReport {
         ? "is let in, and asked to enroll" : "is let in without a code"
     }
   }
+}
+
+extension AccessLoss {
+  /// Each with the reason.
+  var lockedOutNames: [String] { lockedOut.map { "\($0.user) (\($0.verdict.words))" } }
 }

@@ -72,8 +72,9 @@ struct PamEnable: Verb {
     if options.services.contains("sshd") { context.machine.makeSSHDirectory() }
     let facts = try context.accessFacts(shared)
     var (asking, accepted): ([String], [String]) = ([], [])
-    let plans = try plans(chosen, facts, context, asking: &asking, accepted: &accepted)
+    var plans = try plans(chosen, facts, context, asking: &asking, accepted: &accepted)
     let output = context.output(shared)
+    let change = foresee(&plans, facts, context)
     let changing = plans.filter { !$0.changesNothing }
     let quiet = plans.filter(\.changesNothing).map(\.service) + asking
     asking = accepted + quiet.map { "\($0) already asks for a code." }
@@ -88,11 +89,11 @@ struct PamEnable: Verb {
     }
     for line in asking + chosen.flatMap({ $0.notes(in: context.stacks) }) { output.say(line) }
     if !force {
-      for plan in changing { if let obstacle = plan.forecast?.obstacle { throw obstacle } }
+      for plan in changing { if let obstacle = plan.obstacle(facts) { throw obstacle } }
     }
     for plan in changing { output.say(plan.text(width: output.width)) }
     if !options.isUnseen {
-      for line in changes(changing, facts, context).lines(width: output.width) { output.say(line) }
+      for line in change?.lines(width: output.width) ?? [] { output.say(line) }
     }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
@@ -113,15 +114,20 @@ struct PamEnable: Verb {
     output.answerEach(answers(plans, backups), advice(changing, backups))
   }
 
-  /// Who gets in otherwise after this.
-  private func changes(_ plans: [PamPlan], _ facts: AccessFacts, _ context: Context)
-    -> AccessChange
+  /// Who gets in otherwise after this; nil if nothing changes.
+  private func foresee(_ plans: inout [PamPlan], _ facts: AccessFacts, _ context: Context)
+    -> AccessChange?
   {
-    let stacks = plans.map(\.change).reduce(context.stacks) { $0.assuming($1) }
-    let changed = facts.assuming(stacks)
-    let text = plans.compactMap { $0.side?.text }.first
-    return context.accessChange(
-      facts, to: text.map { changed.assuming(sshFile: $0) } ?? changed)
+    if plans.allSatisfy(\.changesNothing) { return nil }
+    var changed = facts.assuming(plans.map(\.change).reduce(context.stacks) { $0.assuming($1) })
+    if let text = plans.compactMap({ $0.side?.text }).first {
+      changed = changed.assuming(sshFile: text)
+    }
+    let change = context.accessChange(facts, to: changed)
+    for index in plans.indices {
+      plans[index].loss = plans[index].forecast.map { AccessLoss(change, at: $0.services) }
+    }
+    return change
   }
 
   /// Each service as if those before it were written. `asking`: those of the same program that
@@ -252,7 +258,7 @@ struct PamEnable: Verb {
         changed: backups != nil && !plan.changesNothing, backup: backups?[plan.service],
         lines: plan.change.analysis.lines.map(LineFacts.init),
         findings: plan.change.analysis.findings.map(\.text),
-        lockedOut: plan.forecast?.lockedOut ?? [], sshd: plan.side?.facts)
+        lockedOut: plan.loss?.lockedOutNames ?? [], sshd: plan.side?.facts)
     }
   }
 

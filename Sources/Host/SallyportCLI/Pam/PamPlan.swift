@@ -10,6 +10,8 @@ struct PamPlan {
   let isSet: Bool
   /// nil if nothing changes.
   var forecast: ForecastReport?
+  /// Who gets in no longer; nil if nothing changes.
+  var loss: AccessLoss?
 
   var service: String { change.service }
   var changesNothing: Bool { change.changesNothing && isSet }
@@ -18,6 +20,11 @@ struct PamPlan {
   func text(width: Int) -> String {
     let diffs = [side?.diff, change.changesNothing ? nil : StackDiff(change).text]
     return (diffs + [forecast?.text(width: width)]).compactMap { $0 }.joined(separator: "\n")
+  }
+
+  /// Why it may not be written.
+  func obstacle(_ facts: AccessFacts) -> CommandError? {
+    loss.flatMap { forecast?.obstacle($0, isWhole: facts.isWhole) }
   }
 
   func step(in context: Context) -> PamStep<StackWriter.Written?> {

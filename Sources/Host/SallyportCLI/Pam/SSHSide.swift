@@ -146,10 +146,6 @@ struct SSHSide {
       + lists.flatMap { ForecastReport.list($0, $1, width: width) }
   }
 
-  /// Who gets in now and will not, with the reason.
-  var lockedOut: [String] { plan.lockedOut }
-  /// The accounts that sshd will not let in, whatever PAM says.
-  var shutOut: Set<String> { plan.shutOut }
   /// What our file says now, if it will say something else.
   var settingsBefore: PendingRevert.Settings {
     guard diff != nil else { return .unchanged }
@@ -161,8 +157,6 @@ struct SSHSide {
   }
   /// What is written to our file; nil if sshd has the settings already.
   var text: String? { writes ? last.text : nil }
-  /// Who gets in without PAM's lines.
-  var keyHolders: Set<String> { plan.keyHolders }
 
   /// The new content of our file, as a diff; nil if it does not change.
   var diff: String? {
@@ -174,8 +168,7 @@ struct SSHSide {
   var facts: SSHSideFacts {
     SSHSideFacts(
       method: plan.method.rawValue, file: writes ? SSHStage.path : nil,
-      settings: writes ? last.lines : [], byKeyAlone: plan.byKeyAlone + last.people.aloneUsers,
-      lockedOut: plan.lockedOut)
+      settings: writes ? last.lines : [], byKeyAlone: plan.byKeyAlone + last.people.aloneUsers)
   }
 }
 
@@ -183,7 +176,7 @@ struct SSHSide {
 struct SSHSideFacts: Encodable {
   let method: String
   @OrNull var file: String?
-  let settings, byKeyAlone, lockedOut: [String]
+  let settings, byKeyAlone: [String]
 }
 
 extension CommandError {

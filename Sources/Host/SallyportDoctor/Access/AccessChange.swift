@@ -11,14 +11,19 @@ package struct AccessChange {
     package let location: FileLocation?
   }
 
+  let before, after: AccessTable
+  /// Whether sudoers names anybody.
+  let hasRules: Bool
   /// Those that get in or did.
   package private(set) var groups: [Group] = []
 
   /// Services that have a line of ours before or after are told of both times.
   package init(from before: AccessFacts, to after: AccessFacts) {
     let services = [before, after].flatMap { ServiceStack.ours(in: $0.stacks).map(\.service) }
-    let old = Ways(AccessTable(before.telling(of: services)))
-    let new = Ways(AccessTable(after.telling(of: services)))
+    self.before = AccessTable(before.telling(of: services))
+    self.after = AccessTable(after.telling(of: services))
+    hasRules = !before.sudoers.callers.isEmpty
+    let (old, new) = (Ways(self.before), Ways(self.after))
     var indices: [Step: [[String]: Int]] = [:]
     for user in new.users + old.users.filter({ new[$0].isEmpty }) {
       for (step, ways) in AccessChange.steps(old[user], new[user]) {

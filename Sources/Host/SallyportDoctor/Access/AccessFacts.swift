@@ -97,6 +97,9 @@ extension AccessFacts {
     return ModuleLines(of: stack).lines.first { ($0.value(of: "store") ?? usual) != store }
   }
 
+  /// Whether every account has a row.
+  package var isWhole: Bool { gaps.isEmpty }
+
   /// As it will be with these files of pam.d.
   package func assuming(_ stacks: StackDirectory) -> AccessFacts {
     var facts = self

@@ -13,12 +13,6 @@ package struct SSHPlan {
   /// Users who will still get in by a key alone, each with the Match block that allows it: one of
   /// somebody else.
   package let byKeyAlone: [String]
-  /// Users who get in now but will not any more, each with the reason.
-  package let lockedOut: [String]
-  /// The names of the users who will still get in by a key alone.
-  package let keyHolders: Set<String>
-  /// The accounts of people whom sshd will not let in, whatever PAM says.
-  package let shutOut: Set<String>
   /// What sshd accepts on the way to the method: nothing less than it asks for now.
   package let passing: SSHStage.Passing
   /// The accounts in the machine's own files.
@@ -44,9 +38,8 @@ package struct SSHPlan {
     current = asked == SSHMethod.none ? nil : try machine.sshStage()
     if asked == SSHMethod.none {
       (last, isSetByOthers, passing) = (SSHStage(method: .none), true, .eitherOrder)
-      (lockedOut, shutOut, keyed) = ([], [], [])
+      keyed = []
       byKeyAlone = SSHPlan.keyHolders(machine, accounts)
-      keyHolders = Set(byKeyAlone)
       return
     }
     let configuration = SSHConfiguration(of: machine)
@@ -80,12 +73,6 @@ package struct SSHPlan {
       if location?.file == SSHStage.path { return nil }
       return "\(listed(part.users)) (\(part.who ?? ""), \(location?.text ?? ""))"
     }
-    keyHolders = Set(after.exceptions(enrolled).flatMap(\.users))
-    lockedOut = SSHPlan.lockedOut(accounts, before: before, after: after, method)
-    let outside = accounts.accounts.filter { [after] account in
-      !after.settings(of: account.name).lets(account, needsPassword: method.needsPassword)
-    }
-    shutOut = Set(outside.filter(\.isPerson).map(\.name))
   }
 
   /// root, the enrolled users, and those who may have to enroll.
@@ -108,29 +95,6 @@ package struct SSHPlan {
     }
     guard ways.allSatisfy({ $0.contains("publickey") }) else { return .passwordCode }
     return hasAfterKey ? .keyCode : .keyPasswordCode
-  }
-
-  private static func lockedOut(
-    _ accounts: AccountFacts, before: SSHSurvey, after: SSHSurvey, _ method: SSHMethod
-  ) -> [String] {
-    accounts.people.compactMap { account in
-      let (now, then) = (before.settings(of: account.name), after.settings(of: account.name))
-      guard now.lets(account, needsPassword: true),
-        !then.lets(account, needsPassword: method.needsPassword)
-      else { return nil }
-      return "\(account.name) (\(lack(account, then, method)))"
-    }
-  }
-
-  private static func lack(
-    _ account: AccountFacts.Account, _ settings: SSHSettings, _ method: SSHMethod
-  ) -> String {
-    if account.uid == 0, settings["permitrootlogin"] != "yes" {
-      return "PermitRootLogin \(settings["permitrootlogin"])"
-    }
-    let needsKey = settings.ways.allSatisfy { $0.contains("publickey") }
-    if needsKey, account.hasKeys == false { return "no key" }
-    return "no password"
   }
 
   /// The users who get in by a key, if sshd's settings are not changed.

@@ -108,31 +108,6 @@ extension SSHSettings {
 
   /// The methods that sshd offers before anything is proven.
   var offered: Set<String> { Set(ways.compactMap(\.first)).subtracting(["none"]) }
-
-  /// Whether sshd may take a key from another place than the usual file in its owner's home.
-  private var takesKeysFromElsewhere: Bool {
-    let files = written("authorizedkeysfile").split(separator: " ")
-    return files.contains { !$0.hasPrefix(".ssh/authorized_keys") }
-      || ["authorizedkeyscommand", "trustedusercakeys"].contains {
-        !["", "none"].contains(self[$0])
-      }
-  }
-
-  /// Whether an account can log in. `needsPassword`: the prompts ask for a password after a key too.
-  func lets(_ account: AccountFacts.Account, needsPassword: Bool) -> Bool {
-    ways.contains { way in
-      if account.uid == 0 {
-        if self["permitrootlogin"] == "no" { return false }
-        if self["permitrootlogin"] != "yes", !way.isWithoutPrompt { return false }
-      }
-      if way.contains("publickey"), account.hasKeys == false, !takesKeysFromElsewhere {
-        return false
-      }
-      if way.contains("none") { return false }
-      return way.isWithoutPrompt || !needsPassword && way.contains("publickey")
-        || account.hasPassword != false
-    }
-  }
 }
 
 extension Machine {

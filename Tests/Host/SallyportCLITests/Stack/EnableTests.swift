@@ -376,7 +376,7 @@ import Testing
     let before = try machine.content()
     let nobody = machine.run("enable", "sshd", "--yes")
     #expect(nobody.status == 78)
-    let who = "nobody could log in to sshd after this: alice (not enrolled)"
+    let who = "nobody could log in to sshd after this: nobody is enrolled"
     #expect(nobody.aside.hasPrefix("sallyport: \(who)\nhint: sallyport enroll NAME\n"))
     #expect(machine.run("enable", "sshd", "--nullok", "--dry-run").status == 0)
     _ = try machine.bench.enroll()

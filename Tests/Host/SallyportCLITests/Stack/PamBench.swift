@@ -28,6 +28,12 @@ final class PamBench: PamFiles {
   {
     try super.init(files, debian: debian)
     try people("alice")
+    // sshd lets in nobody whose shell is not there, and su comes to no prompt.
+    let shell = root + "/bin/sh"
+    try FileManager.default.createDirectory(
+      atPath: root + "/bin", withIntermediateDirectories: true)
+    try write("/bin/sh", "")
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: shell)
     if enrolled { _ = try bench.enroll() }
   }
 

@@ -102,8 +102,8 @@ import Testing
     let list = try #require(
       machine.run("status").answer.components(separatedBy: "Without a second").last)
     let impact = machine.run("enable", "su", "--dry-run").answer
-    let names = try #require(impact.components(separatedBy: "Locked out of").last)
-    for text in ["Without a second\(list)", "Locked out of\(names)"] {
+    let changes = try #require(impact.components(separatedBy: "What changes:").last)
+    for text in ["Without a second\(list)", changes] {
       let widest = text.split(separator: "\n").map(\.count).max() ?? 0
       #expect(widest <= width && widest > width - 25, "\(text)")
     }

@@ -18,12 +18,6 @@ import Testing
     try machine.write("/etc/passwd", accounts + "bob:x:1002:1002::/home/bob:/bin/sh\n")
     try machine.write("/etc/shadow", "root:!::\nalice:$6$x::\ngit:!::\nbob:$6$x::\n")
     try machine.write("/etc/group", "keys:x:500:alice\n")
-    // sshd lets in nobody whose shell is not there.
-    let shell = machine.root + "/bin/sh"
-    try FileManager.default.createDirectory(
-      atPath: machine.root + "/bin", withIntermediateDirectories: true)
-    try "".write(toFile: shell, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: shell)
   }
 
   private func match(_ more: String...) -> Bench.Outcome {

@@ -20,7 +20,6 @@ import Testing
     #expect(sshd.dropIn == SSHStage(method: .passwordCode).text)
     #expect(sshd.events == ["reload"])
     #expect(done.answer.contains("/etc/ssh/sshd_config.d/00-sallyport.conf (new)\n+  UsePAM yes\n"))
-    #expect(done.answer.contains("Locked out of ssh after this: git (no password)\n"))
     #expect(machine.run("enable", "sshd").answer.contains("Nothing was changed."))
     #expect(machine.run("disable", "sshd", "--yes").status == 0)
     #expect(sshd.dropIn == nil)

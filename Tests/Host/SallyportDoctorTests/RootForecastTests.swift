@@ -96,6 +96,24 @@ import Testing
     #expect(try verdicts("alice ALL=(git) !ALL", enrolled: []).isEmpty)
   }
 
+  /// As bad as the finding about the same line.
+  @Test(arguments: [
+    ("alice ALL=(ALL) NOPASSWD: ALL", "sudo", Severity.error),
+    ("alice ALL=(git) NOPASSWD: ALL", "sudo -u", .warning),
+    ("alice ALL=(root) NOPASSWD: /bin/a", "sudo, some commands", .warning),
+    ("Defaults!/bin/a !authenticate\nalice ALL=(ALL) ALL", "sudo, some commands", .warning),
+    ("Defaults>git !authenticate\nalice ALL=(ALL) ALL", "sudo -u", .warning),
+  ]) func `no code for another account or some commands is a warning`(
+    rule: String, way: String, severity: Severity
+  ) throws {
+    #expect(try cells("alice ALL=(ALL) ALL\n" + rule)[way]?.severity == severity)
+    let stack = ServiceStack(of: fake.machine, "sudo")
+    let findings = SudoFindings(
+      sudoers: Sudoers(of: fake.machine), lines: ModuleLines(of: stack), enrolled: ["alice"])
+    let found = findings.all.filter { $0.severity != .ok }
+    #expect(found.map(\.severity) == [severity])
+  }
+
   @Test func `each account counts where sudo asks for the code of the target`() throws {
     let lines = "Defaults targetpw\nalice ALL=(ALL, !root) ALL"
     let corp = "[rule bob]\nmatch_user = bob\nstate = disabled\n"

@@ -21,12 +21,10 @@ extension AccessTable {
     case .refused(let barrier):
       isOurs(cell.way) && barrier.locksOut && !row.gets(in: cell.way) ? .error : .ok
     case .withoutCode(let opening):
-      if cell.purpose != nil {
+      if cell.purpose != nil || !isOurs(cell.way) && !isCompanion(cell, in: row) {
         .ok
-      } else if isOurs(cell.way) {
-        opening.isAllowed ? .warning : .error
       } else {
-        isCompanion(cell, in: row) ? .error : .ok
+        opening.isAllowed || isNarrow(cell, in: row) ? .warning : .error
       }
     }
   }
@@ -38,6 +36,16 @@ extension AccessTable {
       guard case .asked = other.verdict, other.way != cell.way else { return false }
       return other.way.kind.family == cell.way.kind.family
         || other.way.givesRoot && cell.way.givesRoot
+    }
+  }
+
+  /// Whether sudo or doas gives the account no more without a code than some commands, or another
+  /// account than root.
+  private func isNarrow(_ cell: Cell, in row: Row) -> Bool {
+    guard [.sudo, .doas].contains(cell.way.kind.family), !cell.way.givesRoot else { return false }
+    return !row.cells.contains { other in
+      guard case .withoutCode = other.verdict, other.way.givesRoot else { return false }
+      return other.way.kind.family == cell.way.kind.family
     }
   }
 

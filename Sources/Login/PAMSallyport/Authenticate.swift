@@ -67,7 +67,7 @@ extension Login {
       if isRemembered(pending) { return try passRemembered(pending) }
       return try returnCode(for: try verifyCode(of: pending), of: pending)
     case .skip:
-      if arguments.debug { host.log(.debug, policy.isEnabled ? .notAsked(user) : .disabled) }
+      host.log(.info, .notAsked(user))
       return try passOn(policy)
     case .enroll(let level, let account):
       return try mark(account.name.bytes, as: level, policy)

@@ -25,8 +25,6 @@ extension LogLine {
     return line
   }
 
-  static var disabled: LogLine { LogLine("not asked: the policy has state = disabled here") }
-
   static func applicationFailed(_ failure: PAMFailure) -> LogLine {
     switch failure {
     case .conversation: LogLine("the application could not ask for a code (conversation failed)")
@@ -34,8 +32,9 @@ extension LogLine {
     }
   }
 
+  /// By the policy.
   static func notAsked(_ user: [UInt8]) -> LogLine {
-    var line = LogLine("not asked: no enrollment, and none is required:")
+    var line = LogLine("not asked: state = disabled, or not enrolled:")
     line.add(user: user)
     return line
   }

@@ -21,7 +21,6 @@ package struct ModuleArguments: Sendable {
   package private(set) var prompt: [UInt8]?
   package var echo: Bool { has(.echo) }
   package var noDelay: Bool { has(.noDelay) }
-  package var debug: Bool { has(.debug) }
   /// `enroll`: the administrator states that the account and session lines exist, and that no
   /// path through the stack forgives a wrong password.
   package var enroll: Bool { has(.enroll) }

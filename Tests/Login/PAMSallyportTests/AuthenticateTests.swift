@@ -92,6 +92,8 @@ private let wrong = "050472"
   ) {
     host.userName = .success(Array(name.utf8))
     #expect(answer("nullok") == .ignore)
+    let line = "not asked: state = disabled, or not enrolled: user=\(name)"
+    #expect(host.log.map(\.line) == [line])
   }
 
   /// A name service may take "alice " for alice: passed on without a code, it would be her login.

@@ -79,8 +79,8 @@ class Town:
 
     @property
     def strangers(self):
-        """Without a password, a key, a rule by which they become root, an enrollment and a note."""
-        ruled = {*range(20, 56), 10}
+        """Without a password, a key, a rule by which they become another, an enrollment and a note."""
+        ruled = {*range(20, 56), *range(60, 70), 10}
         return {user for number, user in enumerate(self.names)
                 if number % 10 == 9 and number % 3 and number >= len(self.enrolled)
                 and not ruled & {number % GROUPS, number // 7 % GROUPS}

@@ -75,7 +75,7 @@ def test_the_copy_of_an_edit_that_was_killed_goes_unless_it_has_changes(
     done = edit(directory)
     assert done.returncode == 0
     assert copy.exists() == changed
-    left = f"sallyport: warning: {copy}: left by an edit that was killed, and not installed\n"
+    left = f"sallyport: warning: {copy}: changes of an earlier edit, which are not installed\n"
     assert done.stderr == (left if changed else "")
 
 
@@ -109,17 +109,21 @@ def test_errors_are_asked_about_on_a_terminal(directory, editor, answers, wanted
     assert only_the_file(directory)
 
 
-@pytest.mark.parametrize("script,told", [
-    ("exit 3", "the editor exited with status 3"), ("kill -9 $$", "exited with status 137"),
-    ('shift; rm "$1"', "No such file"), ('shift; rm "$1"; mkfifo "$1"', "not a regular file"),
-    (f"shift; printf '{BAD}' > \"$1\"", "nothing was changed"),
-    ('shift; head -c 70000 /dev/zero > "$1"', "longer than 64 KiB")])
-def test_whatever_else_an_editor_leaves_changes_nothing(directory, editor, script, told):
+@pytest.mark.parametrize("script,told,is_kept", [
+    ("exit 3", "the editor exited with status 3", False),
+    ("kill -9 $$", "exited with status 137", False),
+    ('shift; rm "$1"', "No such file", False),
+    ('shift; rm "$1"; mkfifo "$1"', "not a regular file", False),
+    (f"shift; printf '{BAD}' > \"$1\"", "nothing was changed", True),
+    ('shift; head -c 70000 /dev/zero > "$1"', "longer than 64 KiB", True)])
+def test_whatever_else_an_editor_leaves_changes_nothing(directory, editor, script, told, is_kept):
     editor(script)
     done = edit(directory)
     assert done.returncode != 0 and told in done.stderr
     assert (directory / "sallyport.conf").read_text() == GOOD
-    assert [path.name for path in directory.iterdir() if not path.is_fifo()] == ["sallyport.conf"]
+    left = [path for path in directory.iterdir()
+            if path.name != "sallyport.conf" and not path.is_fifo()]
+    assert [str(path) in done.stderr for path in left] == [True] * is_kept
 
 
 def test_without_an_editor_of_ones_own_there_is_vi(directory, monkeypatch, tmp_path):

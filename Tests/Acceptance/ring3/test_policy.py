@@ -131,8 +131,9 @@ def test_the_last_good_file_holds_while_it_is_broken(policy, driver, store, sink
             path.symlink_to("/dev/null")
     with sink.watch() as lines:
         assert asked(driver, "bob", "123456") == (IGNORED, 0)
-    assert [line.level for line in lines] == ["ERR"]
+    assert [line.level for line in lines] == ["ERR", "INFO"]
     assert "the last good file applies" in lines[0].text
+    assert lines[1].text.endswith("not asked: state = disabled, or not enrolled: user=bob")
 
 
 def test_a_writable_file_without_a_good_one_is_strict(policy, driver, store, sink):

@@ -23,7 +23,8 @@ struct ForecastReport {
   private let side: SSHSide?
 
   init(
-    of change: StackChange, _ side: SSHSide?, nullok: Bool, _ options: StoreOptions,
+    of change: StackChange, _ side: SSHSide?, _ sudoers: Sudoers, nullok: Bool,
+    _ options: StoreOptions,
     _ context: Context
   ) throws(CommandError) {
     analysis = change.analysis
@@ -33,13 +34,12 @@ struct ForecastReport {
     enrolled = try ForecastReport.enrolled(in: store)
     caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
     (policy, policyProblem) = ForecastReport.policy(change.service, nullok: nullok, store, context)
-    otherAccount = ForecastReport.otherAccount([change.service] + dependents, context)
+    otherAccount = ForecastReport.otherAccount([change.service] + dependents, sudoers)
   }
 
-  private static func otherAccount(_ services: [String], _ context: Context) -> (String, String)? {
-    let rules = Sudoers(of: Machine(root: context.stacks.root))
-    guard let sudo = services.first(where: rules.runs) else { return nil }
-    return rules.otherAccountForAll.map { (sudo, $0) }
+  private static func otherAccount(_ services: [String], _ sudoers: Sudoers) -> (String, String)? {
+    guard let sudo = services.first(where: sudoers.runs) else { return nil }
+    return sudoers.otherAccountForAll.map { (sudo, $0) }
   }
 
   static func enrolled(in store: Store) throws(CommandError) -> [String] {

@@ -57,8 +57,8 @@ struct ChosenServices {
 
 extension PamOptions {
   /// Each service once, with those of the same program unless `--only` is given.
-  func chosen(in context: Context) -> [ChosenServices] {
-    let sudo = only ? [] : Sudoers(of: context.machine).services
+  func chosen(by sudoers: Sudoers, in context: Context) -> [ChosenServices] {
+    let sudo = only ? [] : sudoers.services
     var seen: Set<String> = []
     return inOrder.map { word in
       let family = ServiceFamily(of: word, sudo: sudo)

@@ -57,7 +57,7 @@ struct PamDisable: Verb {
   private func plans(_ context: Context) throws(CommandError) -> [PamRemoval] {
     var directory = context.stacks
     var plans: [PamRemoval] = []
-    for one in options.chosen(in: context) {
+    for one in options.chosen(by: Sudoers(of: context.machine), in: context) {
       var off: CommandError?
       let before = plans.count
       for service in one.services {

@@ -68,9 +68,9 @@ struct PamEnable: Verb {
 
   func run(in context: Context) throws(CommandError) {
     try context.needRoot("pam enable \(options.words)")
-    let chosen = options.chosen(in: context)
     if options.services.contains("sshd") { context.machine.makeSSHDirectory() }
     let facts = try context.accessFacts(shared)
+    let chosen = options.chosen(by: facts.sudoers, in: context)
     var (asking, accepted): ([String], [String]) = ([], [])
     var plans = try plans(chosen, facts, context, asking: &asking, accepted: &accepted)
     let output = context.output(shared)
@@ -214,7 +214,8 @@ struct PamEnable: Verb {
     let isSet = try asSSH { () throws(SSHTrouble) in try side?.changesNothing() ?? true }
     var plan = PamPlan(change: change, side: side, isSet: isSet)
     if !plan.changesNothing {
-      plan.forecast = try ForecastReport(of: change, side, nullok: nullok, shared, context)
+      plan.forecast = try ForecastReport(
+        of: change, side, facts.sudoers, nullok: nullok, shared, context)
     }
     return plan
   }

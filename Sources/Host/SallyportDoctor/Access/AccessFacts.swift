@@ -15,7 +15,7 @@ package struct AccessFacts {
   private(set) var services: [String] = []
   let accounts: AccountFacts
   private(set) var ssh: SSHAccess?
-  let sudoers: Sudoers
+  package let sudoers: Sudoers
   /// Those of another program beside it.
   let secondSudoers: Sudoers?
   let doas: Doas

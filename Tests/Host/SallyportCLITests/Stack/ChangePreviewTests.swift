@@ -129,4 +129,16 @@ import Testing
     #expect(machine.install("/new.conf", "--yes").status == 0)
     #expect(runs.isEmpty, "\(runs)")
   }
+
+  /// cvtsudoers may take ten seconds.
+  @Test func `reads sudoers once for all services`() throws {
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\n")
+    var runs: [[String]] = []
+    machine.programs = {
+      runs.append($0)
+      return .absent
+    }
+    #expect(machine.run("enable", "sudo", "su", "--yes").status == 0)
+    #expect(runs.count { $0.first == "cvtsudoers" } == 1, "\(runs)")
+  }
 }

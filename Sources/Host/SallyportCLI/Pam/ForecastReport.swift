@@ -88,7 +88,8 @@ struct ForecastReport {
   /// The service, and those that change with it.
   var services: [String] { [analysis.stack.service] + dependents }
 
-  /// Why nobody could log in; nil if somebody could. `isWhole`: everybody is in the table.
+  /// Why nobody could log in, or only those who are asked for no code while others no longer get
+  /// in; else nil. `isWhole`: everybody is in the table.
   func obstacle(_ loss: AccessLoss, isWhole: Bool) -> CommandError? {
     let service = analysis.stack.service
     let words = analysis.lines.filter { $0.phase == .auth }.flatMap(\.arguments)
@@ -106,11 +107,11 @@ struct ForecastReport {
         "root is not enrolled, and \(otherAccount.sudo) would ask for root's code "
           + "(\(otherAccount.word) in sudoers)", hints: ["sallyport enroll root"])
     }
-    guard loss.isTotal, isWhole || refuses else { return nil }
+    guard !loss.leavesAsked, isWhole || refuses else { return nil }
+    if !loss.lockedOut.isEmpty { return locksOutEverybody(service, loss) }
     // Nobody got in before, or it is a file that others include.
-    let isLost = !loss.lockedOut.isEmpty || !loss.withoutRule.isEmpty
-    guard isLost || refuses && enrolled.isEmpty else { return nil }
-    return locksOutEverybody(service, loss)
+    let isIdle = !loss.withoutRule.isEmpty || refuses && enrolled.isEmpty
+    return loss.isTotal && isIdle ? locksOutEverybody(service, loss) : nil
   }
 
   private func locksOutEverybody(_ service: String, _ loss: AccessLoss) -> CommandError {
@@ -123,7 +124,8 @@ struct ForecastReport {
     let who = people.isEmpty ? nobody : listed(people)
     return CommandError {
       Message(
-        "nobody could log in to \(service) after this: \(who)", .configuration,
+        "nobody could log in to \(service)\(loss.isTotal ? "" : " with a code") after this: \(who)",
+        .configuration,
         hints: [
           isIdle ? "visudo" : "sallyport enroll NAME",
           $0.typed.isEmpty ? "sallyport pam enable \(service) --force" : $0.again("--force"),

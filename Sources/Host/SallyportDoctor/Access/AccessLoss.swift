@@ -7,6 +7,8 @@ package struct AccessLoss {
   package private(set) var withoutRule: [String] = []
   /// Nobody in the table gets in by them.
   package private(set) var isTotal = true
+  /// Somebody is asked for a code, or may be once enrolled.
+  package private(set) var leavesAsked = false
 
   package init(_ change: AccessChange, at services: [String]) {
     let old = change.before.narrowed(to: services, nil).rows
@@ -15,6 +17,7 @@ package struct AccessLoss {
     for row in change.after.narrowed(to: services, nil).rows {
       if row.cells.contains(where: \.verdict.mayLetIn) {
         isTotal = false
+        leavesAsked = leavesAsked || row.cells.contains(where: \.verdict.mayAsk)
         continue
       }
       let was = numbers[row.user].map { old[$0].cells } ?? []
@@ -31,6 +34,15 @@ package struct AccessLoss {
 }
 
 extension Verdict {
+  /// Not of robots, who get in without a code on purpose.
+  fileprivate var mayAsk: Bool {
+    switch self {
+    case .asked, .unseen: true
+    case .withoutCode(let opening): opening != .exempt && hangsOnEnrollment
+    case .refused: false
+    }
+  }
+
   fileprivate var isByUs: Bool {
     if case .refused(let barrier) = self { barrier.isOurs } else { false }
   }

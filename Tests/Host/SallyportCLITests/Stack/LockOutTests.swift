@@ -28,7 +28,8 @@ import Testing
 
   private func names(_ service: String) throws -> [String] {
     struct Answer: Decodable { let lockedOut: [String] }
-    return try machine.run("enable", service, "--dry-run", "--json").json(Answer.self).lockedOut
+    let shown = machine.run("enable", service, "--dry-run", "--json", "--force")
+    return try shown.json(Answer.self).lockedOut
   }
 
   @Test func `is named before the question`() throws {
@@ -124,5 +125,47 @@ import Testing
     #expect(sshd.dropIn == nil)
     _ = try machine.bench.enroll("alice")
     #expect(machine.run("enable", "sshd", "--yes").status == 0)
+  }
+
+  // decisive
+  @Test func `is told where nobody but a robot stays, who is asked for no code`() throws {
+    #expect(machine.prepare().status == 0)
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) NOPASSWD: ALL\n")
+    let before = try machine.content()
+    let refused = machine.run("enable", "sudo", "--yes")
+    let told = "nobody could log in to sudo with a code after this: alice (not enrolled)\n"
+    #expect(refused.status == 78 && refused.aside.contains(told), "\(refused.aside)")
+    #expect(try machine.content() == before)
+    #expect(machine.run("enable", "sudo", "--yes", "--force").status == 0)
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+    _ = try machine.bench.enroll("alice")
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+  }
+
+  // decisive
+  @Test(arguments: ["match", "none"])
+  func `is told where nobody but a key alone stays`(method: String) throws {
+    #expect(machine.prepare().status == 0)
+    let sshd = try FakeSSHD(machine)
+    let accounts = try #require(machine.read("/etc/passwd"))
+    try machine.write("/etc/passwd", accounts + "bob:x:1002:1002::/home/bob:/bin/sh\n")
+    try machine.write("/etc/shadow", "root:!::\nalice:$6$x::\ngit:!::\nbob:$6$x::\n")
+    sshd.settings = "kbdinteractiveauthentication yes\n" + FakeSSHD.debian
+    let refused = machine.run("enable", "sshd", "--sshd", method, "--yes")
+    #expect(refused.status == 78, "\(refused.answer)")
+    #expect(refused.aside.contains("bob (not enrolled)"), "\(refused.aside)")
+    #expect(refused.aside.contains("--force\n"), "\(refused.aside)")
+    #expect(sshd.dropIn == nil && machine.ours("sshd").isEmpty)
+    _ = try machine.bench.enroll("bob")
+    #expect(machine.run("enable", "sshd", "--sshd", method, "--yes").status == 0)
+  }
+
+  @Test func `is nobody where all may enroll or get in unenrolled`() throws {
+    #expect(machine.prepare().status == 0)
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) NOPASSWD: ALL\n")
+    try policy("[default]\nenrollment = required\n")
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+    #expect(machine.run("enable", "sudo", "--nullok", "--yes").status == 0)
   }
 }

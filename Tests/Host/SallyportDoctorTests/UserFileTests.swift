@@ -96,10 +96,5 @@ import Testing
     let accounts = AccountFacts(of: fake.machine)
     #expect(accounts.accounts.map(\.hasKeys) == [nil, false])
     #expect(accounts.people.map(\.name) == ["ana"])
-    let settings = SSHSettings(
-      "pubkeyauthentication yes\nauthenticationmethods publickey\n"
-        + "authorizedkeysfile .ssh/authorized_keys")
-    let letIn = accounts.accounts.map { settings.lets($0, needsPassword: false) }
-    #expect(letIn == [true, false])
   }
 }

@@ -136,12 +136,12 @@ struct ForecastReport {
   private func shown(_ name: String) -> String { printable(name.utf8, limit: 64) }
 
   /// In lines of at most `width` columns, but for long names.
-  func text(width: Int) -> String {
+  func text(width: Int, proposes: Bool) -> String {
     let included =
       dependents.isEmpty
       ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: width)
     let warnings = [policyProblem].compactMap { $0 } + analysis.findings.map(\.text) + oldLines
-    let lines = [walked] + included + (side?.text(width: width) ?? [])
+    let lines = [walked] + included + (side?.text(width: width, proposes: proposes) ?? [])
     return (lines + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 

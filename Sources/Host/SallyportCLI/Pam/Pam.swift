@@ -30,7 +30,7 @@ struct PamOptions: ParsableArguments {
   @Flag(help: "Only the services named, and not the others of the same program.")
   var only = false
 
-  /// Whether nobody is asked, so that who gets in otherwise need not be told.
+  /// Whether nobody reads it before it is written.
   var isUnseen: Bool { yes && !dryRun }
 
   /// What is typed, each once, sshd last: it is the one that may turn out not to take the change.

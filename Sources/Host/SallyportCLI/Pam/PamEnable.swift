@@ -91,10 +91,10 @@ struct PamEnable: Verb {
     if !force {
       for plan in changing { if let obstacle = plan.obstacle(facts) { throw obstacle } }
     }
-    for plan in changing { output.say(plan.text(width: output.width)) }
-    if !options.isUnseen {
-      for line in change?.lines(width: output.width) ?? [] { output.say(line) }
+    for plan in changing {
+      output.say(plan.text(width: output.width, proposes: !options.isUnseen))
     }
+    for line in change?.lines(width: output.width) ?? [] { output.say(line) }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }

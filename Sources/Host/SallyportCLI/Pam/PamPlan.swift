@@ -16,10 +16,11 @@ struct PamPlan {
   var service: String { change.service }
   var changesNothing: Bool { change.changesNothing && isSet }
 
-  /// What is shown before the question.
-  func text(width: Int) -> String {
+  /// What is shown before the question. `proposes`: another method too.
+  func text(width: Int, proposes: Bool) -> String {
     let diffs = [side?.diff, change.changesNothing ? nil : StackDiff(change).text]
-    return (diffs + [forecast?.text(width: width)]).compactMap { $0 }.joined(separator: "\n")
+    return (diffs + [forecast?.text(width: width, proposes: proposes)]).compactMap { $0 }.joined(
+      separator: "\n")
   }
 
   /// Why it may not be written.

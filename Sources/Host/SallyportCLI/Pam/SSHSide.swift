@@ -114,8 +114,9 @@ struct SSHSide {
 
   // MARK: what is shown before the question
 
-  func text(width: Int) -> [String] {
-    people(width: width) + warning
+  /// `proposes`: another method too, if none was named.
+  func text(width: Int, proposes: Bool) -> [String] {
+    people(width: width, proposes: proposes) + warning
       + ForecastReport.list("Still in by key alone", plan.byKeyAlone, width: width)
       + (obstacle.map { ["warning: \($0.message.text)"] } ?? [])
   }
@@ -128,14 +129,13 @@ struct SSHSide {
   }
 
   /// Each account below what it is asked for; if no method was named, as a proposal.
-  private func people(width: Int) -> [String] {
-    let isProposed = !isAsked && plan.method == .passwordCode && plan.current == nil
+  private func people(width: Int, proposes: Bool) -> [String] {
+    let isProposed = proposes && !isAsked && plan.method == .passwordCode && plan.current == nil
     guard plan.method == .match || isProposed && division.isMixed else { return [] }
     let head =
       isProposed
       ? [
-        "Some have a key and some a password. To ask each for what they have, these blocks by",
-        "sallyport pam enable sshd --sshd match",
+        "Instead, `sallyport pam enable sshd --sshd match` asks each for what they have:"
       ] : []
     let blocks = isProposed ? SSHStage(method: .match, people: division.people).blockLines : []
     let lists = [

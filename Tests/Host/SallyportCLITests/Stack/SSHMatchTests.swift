@@ -128,7 +128,7 @@ import Testing
     #expect(
       shown.contains(
         """
-        sallyport pam enable sshd --sshd match
+        Instead, `sallyport pam enable sshd --sshd match` asks each for what they have:
             Match User git
                 AuthenticationMethods publickey
             Match User alice
@@ -140,6 +140,15 @@ import Testing
         """), "\(shown)")
     let named = machine.run("enable", "sshd", "--sshd", "password+code", "--dry-run")
     #expect(!named.answer.contains("--sshd match"))
+  }
+
+  // decisive
+  @Test func `is not proposed where nobody is asked, and what changes is told`() throws {
+    let done = machine.run("enable", "sshd", "--yes")
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(!done.answer.contains("--sshd match"), "\(done.answer)")
+    #expect(!done.answer.contains("By a key alone"), "\(done.answer)")
+    #expect(told(done.answer).contains("git at sshd no password"), "\(done.answer)")
   }
 
   // decisive

@@ -309,6 +309,23 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(found?.effect == .letsIn("backup over ssh"))
   }
 
+  // decisive
+  @Test func `Nobody is told to edit the file that pam enable wrote`() throws {
+    try fake.write("/etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n")
+    try fake.write(
+      SSHStage.path, "UsePAM yes\nMatch User ansible,git\n  AuthenticationMethods publickey\n")
+    answer("sshd -T", "")
+    answer(FakeMachine.login("ansible"), "authenticationmethods publickey")
+    let found = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: []).all
+    #expect(found.wrong == ["ssh-no-code warning"])
+    #expect(
+      found.first { $0.severity == .warning }?.fixes == [
+        .advice("enroll them, then: sallyport pam enable sshd --sshd match"),
+        .advice(
+          "or, where it is meant: sallyport config edit, without_code = ansible:sshd, git:sshd"),
+      ])
+  }
+
   @Test func `Lists that sshd itself calls impossible are looked at all the same`() throws {
     try fake.write(
       "/etc/ssh/sshd_config",

@@ -88,6 +88,13 @@ import Testing
     #expect(try found(line + "\n").wrong == [])
   }
 
+  // decisive
+  @Test func `of accounts without a code it can be said that it is meant`() throws {
+    let meant = Fix.advice("or, where it is meant: sallyport config edit, without_code = bot:sudo")
+    #expect(try found("bot ALL=(ALL) NOPASSWD: ALL\n")[0].fixes.last == meant)
+    #expect(try found("%bots ALL=(ALL) NOPASSWD: ALL\n")[0].fixes.contains(meant) == false)
+  }
+
   @Test func `All users of a line are named`() throws {
     let text = try found("alice, %ops ,\"joe doe\" ALL=NOPASSWD: ALL\n").map(\.text)
     #expect(text == [#"alice, %ops, "joe doe" can become root without a code: NOPASSWD"#])

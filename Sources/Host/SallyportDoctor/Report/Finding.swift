@@ -174,4 +174,10 @@ package struct Fix: Equatable, Encodable {
   static func add(_ text: String) -> Fix { Fix(kind: .add, text: text) }
   /// Something that a command cannot do.
   static func advice(_ text: String) -> Fix { Fix(kind: .advice, text: text) }
+  /// `words`: of `without_code`.
+  static func meant(_ words: [String]) -> Fix {
+    .advice(
+      "or, where it is meant: sallyport config edit, without_code = "
+        + words.joined(separator: ", "))
+  }
 }

@@ -70,7 +70,10 @@ struct SSHFindings {
       "ssh-root", area,
       "root is enrolled but cannot log in over ssh: PermitRootLogin \(permission) "
         + "forbids prompts", location: ssh.configuration.location(of: "PermitRootLogin"),
-      fixes: [.line("PermitRootLogin no"), .line("PermitRootLogin yes")]
+      fixes: [
+        .line("PermitRootLogin no"),
+        .advice("or, to let root in by a code: PermitRootLogin yes"),
+      ]
     ).added(to: ssh.configuration.file)
   }
 

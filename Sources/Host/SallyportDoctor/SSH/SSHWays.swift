@@ -98,8 +98,19 @@ struct SSHWays {
       "or refuse them: account required pam_sallyport.so demand, first in /etc/pam.d/sshd")
     return finding(
       "ssh-no-code", .error, what, at: "AuthenticationMethods",
-      fixes: [.line("AuthenticationMethods \(factor)"), demand],
+      fixes: ownFixes ?? [.line("AuthenticationMethods \(factor)"), demand],
       effect: .letsIn("\(holder(of: first)) over ssh"))
+  }
+
+  /// For accounts in a block of our own file, which nobody edits; nil elsewhere.
+  private var ownFixes: [Fix]? {
+    guard let block, configuration.blocks[block].location.file == SSHStage.path else { return nil }
+    let users = configuration.blocks[block].criteria.filter { $0.name == "user" }
+    let words = users.flatMap { $0.patterns.split(separator: ",") }.map { "\($0):sshd" }
+    return [
+      .advice("enroll them, then: sallyport pam enable sshd --sshd match"),
+      .meant(words),
+    ]
   }
 
   private func holder(of way: [String]) -> String {

@@ -28,12 +28,17 @@ struct SudoFindings {
     switch entry.exception {
     case .noPassword(let who, let all):
       if lines.demands { return nil }
-      return made(
+      var found = made(
         "sudo-nopasswd", all ? .error : .warning,
         all
           ? "\(who) can become root without a code: NOPASSWD"
           : "\(who) can run some commands without a code: NOPASSWD",
         at: entry, effect: .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
+      // A robot has no password that it could be asked for.
+      if entry.callers.allSatisfy({ $0.first?.isLowercase == true }) {
+        found.fixes.append(.meant(entry.callers.map { "\($0):sudo" }))
+      }
+      return found
     case .noAuthentication(let who, let all):
       if lines.demands { return nil }
       return made(

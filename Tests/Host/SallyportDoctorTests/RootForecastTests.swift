@@ -85,7 +85,7 @@ import Testing
     "Defaults runas_default=git\nalice ALL=NOPASSWD: ALL",
   ]) func `who is meant is found by name, number, group and alias`(lines: String) throws {
     let cell = try cells(lines)["sudo -u"]
-    #expect(cell?.verdict.name == "withoutCode" && cell?.detail == "git")
+    #expect(cell?.verdict.name == "withoutCode" && cell?.detail == "as git")
   }
 
   @Test func `who becomes another account by some commands alone has a row`() throws {

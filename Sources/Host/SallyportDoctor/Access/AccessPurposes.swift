@@ -53,6 +53,7 @@ struct AccessPurposes {
     if cells.isEmpty { return "the account has no such way in" }
     let own = cells.filter { AccessPurposes.file(of: $0.way.service, forecaster) == path }
     if own.isEmpty { return "the service uses another policy file" }
+    if !own.contains(where: \.verdict.mayLetIn) { return "the account is refused there" }
     let mayBeOpen = own.contains { cell in
       switch cell.verdict {
       case .withoutCode, .unseen: true

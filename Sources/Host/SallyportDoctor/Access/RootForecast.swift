@@ -186,7 +186,9 @@ final class RootForecast {
       let open = Decided(.withoutCode(reason(opening)), at: location)
       decided = self.decided(check, account, by: way, as: target, around: open)
     }
-    if way.kind == .sudoAs, decided.verdict.mayLetIn { decided.detail = decided.detail ?? target }
+    if way.kind == .sudoAs, decided.verdict.mayLetIn {
+      decided.detail = decided.detail ?? "as \(target)"
+    }
     return Cell(way, decided)
   }
 

@@ -10,7 +10,8 @@ NOPASSWD = dict.fromkeys(("NOPASSWD", "NOPASSWD by a group"), {"noPasswd"})
 WHY = {  # by the result and the dimension: the reasons of doctor that say it, for each value
     (REFUSED, "expiry"): {"the account is over": {"expired"}},
     (REFUSED, "shell"): {"/usr/sbin/nologin": {"noShell", "noLogin"}},
-    (REFUSED, "password"): {"none": {"noPassword"}, "locked": {"noPassword", "locked"}},
+    (REFUSED, "password"): {
+        "none": {"noPassword", "keyLeftOut"}, "locked": {"noPassword", "keyLeftOut", "locked"}},
     (REFUSED, "key"): {"no key": {"noKey"}},
     (REFUSED, "enrolled"): {
         "no": {"notEnrolled"}, "must enroll": {"notEnrolled"}, "damaged": {"brokenEnrollment"}},

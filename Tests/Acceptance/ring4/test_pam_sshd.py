@@ -83,9 +83,10 @@ def test_who_has_a_key_and_no_password_is_named_before_the_question(daemon, stor
     answer = json.loads(said.stdout)
     sshd = answer["sshd"]
     assert (sshd["method"], sshd["byKeyAlone"]) == ("password+code", [])
-    assert answer["lockedOut"] == ["bob (not enrolled)", "git (no password)"]
+    assert answer["lockedOut"] == [
+        "bob (not enrolled)", "git (no password, and sshd does not take its key alone)"]
     changes = " ".join(said.stderr.split("What changes:")[1].split())
-    assert "refused git at sshd no password" in changes, changes
+    assert "refused git at sshd no password, and sshd does not take its key" in changes, changes
     assert "+  AuthenticationMethods keyboard-interactive" in said.stderr
     assert not OURS.exists()
 

@@ -34,6 +34,19 @@ struct SSHForecastCase: CustomTestStringConvertible {
       name: "a key alone, of a program", settings: key, shadow: "*:19000:0:99999:7:::",
       hasKey: true, wanted: [.withoutCode(.keyAlone)]),
     SSHForecastCase(
+      name: "a key that the methods leave out",
+      settings: ["authenticationmethods keyboard-interactive"], shadow: "*:19000:0:99999:7:::",
+      hasKey: true, wanted: [.refused(.keyLeftOut)]),
+    SSHForecastCase(
+      name: "a key alone from one address",
+      settings: ["authenticationmethods keyboard-interactive"],
+      there: ["authenticationmethods publickey"], shadow: "*:19000:0:99999:7:::", hasKey: true,
+      wanted: [.refused(.keyLeftOut), .withoutCode(.keyAlone)]),
+    SSHForecastCase(
+      name: "a key, where sshd takes none",
+      settings: ["authenticationmethods keyboard-interactive", "pubkeyauthentication no"],
+      shadow: "*:19000:0:99999:7:::", hasKey: true, wanted: [.refused(.noPassword)]),
+    SSHForecastCase(
       name: "keys by a command",
       settings: key + ["authorizedkeyscommand /bin/keys", "authorizedkeyscommanduser nobody"],
       wanted: [.unseen(.keysElsewhere)]),
@@ -93,6 +106,12 @@ struct SSHForecastCase: CustomTestStringConvertible {
     facts.isStoreBroken = false
     facts.enrollments["alice"] = .enrolled([.totp])
     let row = try #require(AccessTable(facts).rows.first { $0.user == "alice" })
-    #expect(row.cells.filter { $0.way.kind == .ssh }.map(\.verdict) == one.wanted)
+    let cells = row.cells.filter { $0.way.kind == .ssh }
+    #expect(cells.map(\.verdict) == one.wanted)
+    // Where its key lets it in from somewhere, that is meant.
+    let isLockedOut = !cells.contains(where: \.verdict.mayLetIn)
+    for cell in cells where cell.verdict == .refused(.keyLeftOut) {
+      #expect(cell.severity == (isLockedOut ? .error : .ok))
+    }
   }
 }

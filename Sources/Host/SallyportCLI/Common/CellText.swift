@@ -73,6 +73,7 @@ extension Barrier {
     case .noRule: "no rule"
     case .noPassword: "no password"
     case .noKey: "no key that sshd takes"
+    case .keyLeftOut: "no password, and sshd does not take its key alone"
     case .noMethod: "a method that cannot succeed here"
     case .rootLogin: "PermitRootLogin"
     case .notAllowed: "sshd does not let this account in"
@@ -176,8 +177,8 @@ extension Remedy {
     case .noShell: .command("chsh \(shellQuoted(user))")
     case .noLogin: .command("rm -f /etc/nologin /run/nologin")
     case .noAdministrator: .edit("/etc/polkit-1/rules.d")
-    case .afterKey, .noPrompt, .wrongWord, .moduleMissing, .noMethod, .rootLogin, .notAllowed,
-      .stackShut:
+    case .keyLeftOut, .afterKey, .noPrompt, .wrongWord, .moduleMissing, .noMethod, .rootLogin,
+      .notAllowed, .stackShut:
       nil
     }
   }

@@ -19,7 +19,8 @@ extension AccessTable {
     case .asked: .ok
     case .unseen: isOurs(cell.way) ? .unseen : .ok
     case .refused(let barrier):
-      isOurs(cell.way) && barrier.locksOut && !row.gets(in: cell.way) ? .error : .ok
+      isOurs(cell.way) && barrier.locksOut && !row.gets(in: cell.way, despite: barrier)
+        ? .error : .ok
     case .withoutCode(let opening):
       if cell.purpose != nil || !isOurs(cell.way) && !isCompanion(cell, in: row) {
         .ok
@@ -57,9 +58,12 @@ extension AccessTable {
 }
 
 extension AccessTable.Row {
-  /// Whether the account gets in that way, by some list of methods.
-  fileprivate func gets(in way: AccessWay) -> Bool {
-    cells.contains { $0.way == way && $0.verdict.mayLetIn }
+  /// Whether the account gets in that way, by some list of methods; by a key from somewhere.
+  fileprivate func gets(in way: AccessWay, despite barrier: Barrier) -> Bool {
+    cells.contains { cell in
+      let isMeant = barrier == .keyLeftOut && cell.way.kind == way.kind
+      return (isMeant || cell.way == way) && cell.verdict.mayLetIn
+    }
   }
 }
 
@@ -75,7 +79,7 @@ extension AccessWay.Kind {
 
 extension Barrier {
   /// Whether it keeps somebody out who has all that others ask for.
-  var locksOut: Bool { isOurs || self == .moduleMissing }
+  var locksOut: Bool { isOurs || self == .moduleMissing || self == .keyLeftOut }
 }
 
 extension Opening {

@@ -72,8 +72,8 @@ extension Barrier {
   package var isOurs: Bool {
     switch self {
     case .notEnrolled, .factorsOff, .brokenEnrollment, .afterKey, .noPrompt, .wrongWord: true
-    case .moduleMissing, .noRule, .noPassword, .noKey, .noMethod, .rootLogin, .notAllowed, .locked,
-      .expired, .noShell, .noLogin, .stackShut, .noAdministrator:
+    case .moduleMissing, .noRule, .noPassword, .noKey, .keyLeftOut, .noMethod, .rootLogin,
+      .notAllowed, .locked, .expired, .noShell, .noLogin, .stackShut, .noAdministrator:
       false
     }
   }

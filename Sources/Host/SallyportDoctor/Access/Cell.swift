@@ -26,8 +26,8 @@ package enum Barrier: String, CaseIterable, Sendable {
   // Ours.
   case notEnrolled, factorsOff, brokenEnrollment, afterKey, noPrompt, wrongWord
   // Others'.
-  case moduleMissing, noRule, noPassword, noKey, noMethod, rootLogin, notAllowed, locked, expired,
-    noShell, noLogin, stackShut, noAdministrator
+  case moduleMissing, noRule, noPassword, noKey, keyLeftOut, noMethod, rootLogin, notAllowed,
+    locked, expired, noShell, noLogin, stackShut, noAdministrator
 }
 
 /// Why somebody gets in without a code.

@@ -36,10 +36,18 @@ struct SSHForecast {
     case .unseen(.tooMany):
       return [Cell(way, Decided(.unseen(.tooMany)))]
     case .seen(let entrances):
-      return entrances.map { entrance in
+      let all = entrances.map { entrance in
         var decided = decided(entrance, account, from: connection, ssh)
-        decided.location = decided.location ?? entrance.location
-        return Cell(way, decided, methods: entrance.methods)
+        if entrance.refusal == nil { decided.location = decided.location ?? entrance.location }
+        return decided
+      }
+      // sshd's methods keep out whom its key would let in.
+      let isLeftOut =
+        account.password == .none && all.allSatisfy { $0.verdict == .refused(.noPassword) }
+        && ssh.takesKey(of: account, from: connection)
+      return zip(entrances, all).map { entrance, decided in
+        let left = Decided(.refused(.keyLeftOut), at: entrance.location)
+        return Cell(way, isLeftOut ? left : decided, methods: entrance.methods)
       }
     }
   }

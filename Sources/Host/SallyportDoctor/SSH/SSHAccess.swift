@@ -111,6 +111,17 @@ struct SSHAccess {
     }
   }
 
+  /// Whether the account surely has a key, and sshd takes keys at all.
+  func takesKey(of account: AccountFacts.Account, from connection: SSHConnection) -> Bool {
+    guard case .seen(let door) = door(of: SSHLogin(account, accounts), from: connection),
+      door.settings.isOn("pubkeyauthentication")
+    else { return false }
+    switch key(of: account, door, from: connection) {
+    case .yes, .from: return true
+    case .no, .unseen: return false
+    }
+  }
+
   /// What no connection is about is told of on the first.
   private func key(
     of account: AccountFacts.Account, _ door: SSHDoor, from connection: SSHConnection

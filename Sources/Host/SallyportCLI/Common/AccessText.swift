@@ -7,6 +7,8 @@ struct AccessText {
   let table: AccessTable
   /// In columns.
   let width: Int
+  /// Whether the terminal can show ✓ and ✗; nil where nothing is called an error or a warning.
+  var hasMarks: Bool?
 
   /// With a group of accounts for each reason.
   var lines: [String] {
@@ -37,7 +39,8 @@ struct AccessText {
 
   private func lines(of group: AccessGroup, _ heading: String) -> [String] {
     let margin = String(repeating: " ", count: AccessText.column + 2)
-    let who = "\(listed(group.users, 2)) at \(group.ways.joined(separator: ", "))"
+    let who =
+      "\(mark(group.severity))\(listed(group.users, 2)) at \(group.ways.joined(separator: ", "))"
     var lines = folded(who, width - margin.count)
     let place = (group.purpose ?? group.location)?.text
     let detail = [group.verdict.words, group.detail ?? "", place ?? ""].filter { !$0.isEmpty }
@@ -56,6 +59,11 @@ struct AccessText {
     case .edit: return fixed
     case .command: return fixed + ["      \(remedy.line)"]
     }
+  }
+
+  private func mark(_ severity: Severity) -> String {
+    guard severity != .ok, let hasMarks else { return "" }
+    return hasMarks ? "\(severity.sign) " : "\(severity): "
   }
 
   // MARK: one account

@@ -22,10 +22,12 @@ struct Report {
     return lines.map(Report.clean).joined(separator: "\n")
   }
 
-  /// Who gets in. Who may not read the store is told what the findings say of it.
+  /// Who gets in.
   private var end: [String] {
-    guard let access else { return verdict }
-    let text = AccessText(table: access, width: width)
+    guard let access else {
+      return ["Who gets in: only root can tell (sudo sallyport doctor)"]
+    }
+    let text = AccessText(table: access, width: width, hasMarks: hasMarks)
     return user == nil ? text.lines : access.rows.flatMap(text.lines(of:))
   }
 
@@ -98,38 +100,21 @@ struct Report {
   }
 
   private func mark(_ severity: Severity) -> String {
-    switch severity {
-    case .ok: hasMarks ? "✓" : "ok     "
-    case .unseen: hasMarks ? "?" : "unseen "
-    case .warning: hasMarks ? "!" : "warning"
-    case .error: hasMarks ? "✗" : "error  "
-    }
+    hasMarks ? severity.sign : padded("\(severity)", 7)
+  }
+
+  /// Of the findings, and of what the table tells of several accounts together.
+  private func number(_ severity: Severity) -> Int {
+    let groups = access?.groups.filter { $0.severity == severity }.count ?? 0
+    let gaps = severity == .unseen ? access?.gaps.count ?? 0 : 0
+    return diagnosis.count(severity) + groups + gaps
   }
 
   private var count: String {
-    let unseen = diagnosis.count(.unseen)
-    let parts = [
-      counted(diagnosis.count(.error), "error"), counted(diagnosis.count(.warning), "warning"),
-    ]
+    let unseen = number(.unseen)
+    let parts = [counted(number(.error), "error"), counted(number(.warning), "warning")]
     let rest = unseen > 0 ? ", \(unseen) not checked" : ""
     return parts.joined(separator: ", ") + rest + "."
-  }
-
-  /// Always says both who is locked out and who gets in without a code.
-  private var verdict: [String] {
-    let doubt = diagnosis.count(.unseen) > 0 ? "As far as could be checked:" : "As it stands:"
-    let rows =
-      Report.rows("locked out", diagnosis.lockedOut)
-      + Report.rows("in without a code", diagnosis.letIn)
-    return [doubt] + table(rows).map { "  \($0)" }
-  }
-
-  /// One for each name, with the heading before the first.
-  private static func rows(_ heading: String, _ names: [String]) -> [[String]] {
-    let shown = Array(names.prefix(8))
-    let more = names.count > shown.count ? ["and \(names.count - shown.count) more"] : []
-    let list = names.isEmpty ? ["nobody"] : shown + more
-    return list.enumerated().map { [$0 == 0 ? heading : "", $1] }
   }
 
   /// Removes control characters, which text from files and programs may contain.
@@ -143,19 +128,21 @@ struct Report {
 
   var facts: some Encodable {
     Facts(
-      findings: diagnosis.findings.map(FindingFacts.init), errors: diagnosis.count(.error),
-      warnings: diagnosis.count(.warning), unseen: diagnosis.count(.unseen),
-      lockedOut: diagnosis.lockedOut + told { if case .refused = $0 { true } else { false } },
-      inWithoutCode: diagnosis.letIn
-        + told { if case .withoutCode = $0 { true } else { false } },
-      access: access.map(AccessFactsJSON.init))
+      findings: diagnosis.findings.map(FindingFacts.init), errors: number(.error),
+      warnings: number(.warning), unseen: number(.unseen),
+      lockedOut: diagnosis.lockedOut + (told(.refused) ?? []),
+      inWithoutCode: told(.withoutCode) ?? diagnosis.letIn, access: access.map(AccessFactsJSON.init)
+    )
   }
 
-  /// The groups of the table with such verdicts that count for the exit status.
-  private func told(_ isMeant: (Verdict) -> Bool) -> [String] {
-    let groups = access?.groups.filter { $0.severity != .ok && isMeant($0.verdict) } ?? []
-    return groups.map { group in
-      "\(listed(group.users)) at \(group.ways.joined(separator: ", ")) (\(group.verdict.words))"
+  /// The groups under this heading that count for the exit status; nil without a table.
+  private func told(_ heading: Heading) -> [String]? {
+    let groups = access?.groups.filter { group in
+      group.severity != .ok && Heading(group.verdict, isMeant: group.purpose != nil) == heading
+    }
+    return groups?.map { group in
+      let (users, ways) = (group.users.joined(separator: ", "), group.ways.joined(separator: ", "))
+      return "\(users) at \(ways) (\(group.verdict.words))"
     }
   }
 
@@ -181,5 +168,17 @@ private struct FindingFacts: Encodable {
     (severity, text) = ("\(finding.severity)", finding.text)
     (services, fixes, effect) = (finding.services, finding.fixes, finding.effect)
     (file, line) = (finding.location?.file, finding.location?.line)
+  }
+}
+
+extension Severity {
+  /// For a terminal that can show it.
+  var sign: String {
+    switch self {
+    case .ok: "✓"
+    case .unseen: "?"
+    case .warning: "!"
+    case .error: "✗"
+    }
   }
 }

@@ -38,6 +38,15 @@ import Testing
   }
 
   // decisive
+  @Test func `counts and marks what the table alone tells of`() throws {
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) ALL\n")
+    let told = machine.doctor()
+    #expect(told.status == 2)
+    #expect(told.answer.contains("\n1 error, "), "\(told.answer)")
+    #expect(told.answer.contains("  locked out         error: bob at sudo"), "\(told.answer)")
+  }
+
+  // decisive
   @Test func `names whose code sudo asks for`() throws {
     try machine.write("/etc/sudoers", "Defaults rootpw\nalice ALL=(ALL) ALL\n")
     try machine.write("/etc/shadow", "root:$6$x::\nalice:$6$x::\nbob:$6$x::\n")

@@ -65,7 +65,7 @@ import Testing
   @Test(
     arguments: [
       ("ansible:sudo", nil), ("alice:sudo", "the account does not get in there without a code"),
-      ("ansible:su", "the account does not get in there without a code"),
+      ("ansible:su", "the account is refused there"),
       ("nemo:sudo", "there is no such account, or it has no way in"),
       ("ansible:suod", "the account has no such way in"),
     ] as [(String, String?)])

@@ -44,6 +44,7 @@ struct SSHForecast {
       // sshd's methods keep out whom its key would let in.
       let isLeftOut =
         account.password == .none && all.allSatisfy { $0.verdict == .refused(.noPassword) }
+        && !entrances.contains { $0.methods.contains("publickey") }
         && ssh.takesKey(of: account, from: connection)
       return zip(entrances, all).map { entrance, decided in
         let left = Decided(.refused(.keyLeftOut), at: entrance.location)

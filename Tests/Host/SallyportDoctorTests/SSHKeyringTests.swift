@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import SallyportDoctor
@@ -11,7 +12,7 @@ struct KeyLineCase: CustomTestStringConvertible {
   let answer: SSHKeyAnswer
   var testDescription: String { name }
 
-  private static let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA alice@laptop"
+  fileprivate static let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA alice@laptop"
 
   static let all: [KeyLineCase] = [
     KeyLineCase(name: "a key", line: key, answer: .yes),
@@ -31,6 +32,12 @@ struct KeyLineCase: CustomTestStringConvertible {
     KeyLineCase(
       name: "not for this place", line: "from=\"*,!127.0.0.1\" \(key)",
       answer: .from(hosts: "*,!127.0.0.1")),
+    KeyLineCase(
+      name: "one that is over", line: "expiry-time=\"20200101\" \(key)", answer: .no),
+    KeyLineCase(
+      name: "one that is over in UTC", line: "expiry-time=\"202001012359Z\" \(key)", answer: .no),
+    KeyLineCase(
+      name: "one that is not over", line: "expiry-time=\"29990101\" \(key)", answer: .yes),
     KeyLineCase(
       name: "one that signs others", line: "cert-authority,principals=\"a\" \(key)",
       answer: .unseen(.elsewhere(keyword: "cert-authority"))),
@@ -73,6 +80,17 @@ struct KeyLineCase: CustomTestStringConvertible {
   @Test(arguments: KeyLineCase.all) func `is a line that sshd takes`(item: KeyLineCase) throws {
     try fake.write("/srv/alice/.ssh/authorized_keys2", "\n\(item.line)\r\n")
     #expect(key([item.settings], uid: item.uid) == item.answer)
+  }
+
+  @Test(arguments: [0o777, 0o775, 0o755, 0o700]) func `is not taken where others may replace it`(
+    _ mode: Int
+  ) throws {
+    try fake.write("/srv/alice/.ssh/authorized_keys", "\(KeyLineCase.key)\n")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: mode], ofItemAtPath: "\(fake.root)/srv/alice/.ssh")
+    let isSafe = mode & 0o022 == 0
+    #expect(key(["strictmodes yes"], uid: geteuid()) == (isSafe ? .yes : .no))
+    #expect(key(["strictmodes no"], uid: geteuid()) == .yes)
   }
 
   @Test(arguments: KeyCase.all) func `is where sshd looks for it`(item: KeyCase) throws {

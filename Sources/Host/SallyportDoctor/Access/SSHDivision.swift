@@ -15,40 +15,53 @@ package struct SSHDivision {
   /// `keyGroup`: who is in it has a key, and nobody else.
   package init(_ facts: AccessFacts, keyGroup: String?) {
     self.keyGroup = keyGroup
-    guard let ssh = facts.ssh, let anywhere = ssh.connections.first else { return }
+    guard let ssh = facts.ssh else { return }
     for account in facts.accounts.accounts {
-      switch ssh.entrances(of: account, from: anywhere) {
-      case .absent: break
-      case .unseen:
-        if account.password != .none { unknown.append("\(account.name) (what sshd asks for)") }
-      case .seen(let entrances):
-        let open = entrances.filter { $0.refusal == nil }.map(\.methods)
-        if !open.isEmpty { take(account, open, key: ssh.key(of: account, from: anywhere), facts) }
+      var (open, keys) = ([[String]](), [SSHKeyAnswer]())
+      // Somebody may be let in from some addresses alone.
+      for connection in ssh.connections {
+        switch ssh.entrances(of: account, from: connection) {
+        case .absent: break
+        case .unseen:
+          if account.password != .none { unknown.append("\(account.name) (what sshd asks for)") }
+        case .seen(let entrances):
+          let found = entrances.filter { $0.refusal == nil }.map(\.methods)
+          if !found.isEmpty { keys.append(ssh.key(of: account, from: connection)) }
+          open += found
+        }
       }
+      if !open.isEmpty { take(account, open, keys, facts) }
     }
+    unknown = unknown.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 
-  /// `open`: the lists of methods by which sshd lets it try.
+  /// `open`: the lists of methods by which sshd lets it try. `keys`: whether it has one, from there.
   private mutating func take(
-    _ account: AccountFacts.Account, _ open: [[String]], key: SSHKeyAnswer, _ facts: AccessFacts
+    _ account: AccountFacts.Account, _ open: [[String]], _ keys: [SSHKeyAnswer],
+    _ facts: AccessFacts
   ) {
     let name = account.name
     let hasPassword = account.hasPassword != false
-    if key == .no, !hasPassword { return }
+    let gaps = keys.compactMap(\.gap)
+    let hasKey = keys.contains { $0 != .no && $0.gap == nil }
+    let mayHaveKey =
+      hasKey || !gaps.isEmpty && (hasPassword || facts.accounts.shell(of: account).givesPrompt)
+    if !mayHaveKey, !hasPassword { return }
     let isInGroup = keyGroup.map { facts.isMember(account, of: $0) == .yes }
-    if case .unseen(let gap) = key, isInGroup != true {
+    if !hasKey, let gap = gaps.first, isInGroup != true {
       unknown.append("\(name) (a key: \(gap.text))")
     }
     let isEnrolled = facts.isSurelyEnrolled(account)
-    if key == .yes, !hasPassword, isEnrolled == nil { unknown.append("\(name) (an enrollment)") }
+    if mayHaveKey, !hasPassword, isEnrolled == nil { unknown.append("\(name) (an enrollment)") }
+    // As now: who may have a key is let in by it alone today.
     let isAlone =
-      key == .yes && !hasPassword && isEnrolled == false && open.contains(["publickey"])
-    if isAlone || keyGroup == nil && key == .yes, !SSHPeople.mayName(name) {
+      mayHaveKey && !hasPassword && isEnrolled == false && open.contains(["publickey"])
+    if isAlone || keyGroup == nil && hasKey, !SSHPeople.mayName(name) {
       unknown.append("\(name) (a name that no Match block can have)")
-      others.append(name)
+      if hasPassword { others.append(name) }
     } else if isAlone {
       alone.append(name)
-    } else if isInGroup ?? (key == .yes) {
+    } else if isInGroup ?? hasKey {
       keyed.append(name)
     } else if hasPassword {
       others.append(name)

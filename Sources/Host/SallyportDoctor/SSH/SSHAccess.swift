@@ -173,7 +173,7 @@ struct SSHClass: Hashable {
   /// Whether there is a key that sshd takes from somewhere; nil if it is not known.
   var hasKey: Bool? {
     let found = keys.compactMap { $0 }.filter { $0 != .no }
-    return found.isEmpty ? false : found.allSatisfy(\.isUnseen) ? nil : true
+    return found.isEmpty ? false : found.allSatisfy { $0.gap != nil } ? nil : true
   }
 }
 

@@ -1,3 +1,6 @@
+import SallyportCore
+import SallyportSupport
+
 /// A line of a file of authorized keys: options, the type of the key, the key.
 struct SSHKeyLine: Equatable {
   let type: String
@@ -52,6 +55,16 @@ struct SSHKeyLine: Equatable {
   func value(of name: String) -> String? {
     let option = options.first { $0.lowercased().hasPrefix("\(name)=") }
     return option.map { String($0.dropFirst(name.count + 1).filter { $0 != "\"" }) }
+  }
+
+  /// Whether its `expiry-time` is over: `20261127`, `202611271200` or with seconds, in local time, or
+  /// in UTC with a Z behind it.
+  func isOver(at now: UnixTime) -> Bool {
+    guard let text = value(of: "expiry-time"),
+      let date = CalendarDate(now, inUTC: text.hasSuffix("Z"))
+    else { return false }
+    let digits = text.filter(\.isNumber)
+    return String(date.internetText.filter(\.isNumber).prefix(digits.count)) >= digits
   }
 
   /// From where it is taken; nil for anywhere.

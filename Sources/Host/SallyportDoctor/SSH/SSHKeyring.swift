@@ -1,4 +1,5 @@
 import CSystem
+import SallyportCore
 import SallyportSystem
 
 /// Why it is not known whether an account has a key that sshd would take.
@@ -18,9 +19,10 @@ enum SSHKeyAnswer: Hashable {
   case from(hosts: String)
   case unseen(SSHKeyGap)
 
-  var isUnseen: Bool {
-    guard case .unseen = self else { return false }
-    return true
+  /// Why it is not known; nil if it is.
+  var gap: SSHKeyGap? {
+    guard case .unseen(let gap) = self else { return nil }
+    return gap
   }
 }
 
@@ -52,6 +54,7 @@ final class SSHKeyring {
       case nil: gap = gap ?? .slow(path)
       case .absent?: break
       case .unseen(let reason)?: gap = gap ?? .unread(reason)
+      case .seen where settings.isOn("strictmodes") && !isSafe(path, of: account): break
       case .seen(let lines)?:
         // Only for root does a key need a command.
         let own = account.uid == 0 ? settings : settings.replacing("permitrootlogin", with: [])
@@ -73,6 +76,21 @@ final class SSHKeyring {
     return hosts.map { .from(hosts: $0) } ?? .no
   }
 
+  /// Whether nobody but root and the account can change the file, or replace it. As sshd looks at it:
+  /// up to the home, or else to the root directory.
+  private func isSafe(_ path: String, of account: AccountFacts.Account) -> Bool {
+    var path = path
+    while true {
+      // What does not answer was read before.
+      guard let facts = machine.file(path).value else { return true }
+      if ![0, account.uid].contains(facts.owner) || facts.mode & 0o022 != 0 { return false }
+      guard path != account.home, let end = path.lastIndex(of: "/"), end > path.startIndex else {
+        return true
+      }
+      path = String(path[..<end])
+    }
+  }
+
   /// A file, and its lines; nil if it was not read.
   private typealias File = (path: String, lines: Probe<[SSHKeyLine]>?)
 
@@ -92,7 +110,9 @@ final class SSHKeyring {
     switch text {
     case .seen(let text) where text.utf8.count >= Machine.longestText:
       return .unseen("\(path): only its beginning was read")
-    case .seen(let text): return .seen(linesOf(text).compactMap { SSHKeyLine($0) })
+    case .seen(let text):
+      let now = (try? Clock.now()) ?? UnixTime(0)
+      return .seen(linesOf(text).compactMap { SSHKeyLine($0) }.filter { !$0.isOver(at: now) })
     case .absent: return .absent
     case .unseen(let reason): return .unseen(reason)
     }

@@ -65,7 +65,9 @@ package struct SSHPlan {
       let changed = machine.assuming(sshFile: last.text)
       planned = SSHConfiguration(of: changed)
       after = try SSHSurvey(of: changed, planned, accounts, people: names)
-      let found = after.mismatches(with: last, planned, enrolled: enrolled, keyed: keyed)
+      let found =
+        after.mismatches(with: last, planned, enrolled: enrolled, keyed: keyed)
+        + SSHPlan.mismatches(of: changed, accounts, with: last, keyed, enrolled: enrolled)
       if !found.isEmpty { throw .shadowed(found) }
     }
     byKeyAlone = after.exceptions(enrolled).compactMap { part in
@@ -115,29 +117,44 @@ package struct SSHPlan {
       of: machine, configuration, accounts, people: SSHPlan.names(accounts, enrolled))
     var found = survey.mismatches(
       with: stage, configuration, enrolled: enrolled, keyed: keyed)
-    if found.isEmpty, stage.method == .match { found = mismatches(with: stage) }
+    if found.isEmpty {
+      found = SSHPlan.mismatches(of: machine, accounts, with: stage, keyed, enrolled: enrolled)
+    }
     if !found.isEmpty { throw .shadowed(found) }
     if let complaint { throw .sshd(complaint) }
   }
 
-  /// The lists of methods that sshd has for each account in a block of ours, where they are others.
-  private func mismatches(with stage: SSHStage) -> [SSHMismatch] {
+  /// Of `match`: where sshd has other lists of methods for an account than the stage, from wherever.
+  /// A block of somebody else may be about one member of a group, or one address. One by which people
+  /// who are not enrolled have a key alone is told as an exception.
+  private static func mismatches(
+    of machine: Machine, _ accounts: AccountFacts, with stage: SSHStage, _ keyed: Set<String>,
+    enrolled: [String]
+  ) -> [SSHMismatch] {
+    guard stage.method == .match else { return [] }
     let access = SSHAccess(of: machine, accounts)
-    guard let anywhere = access.connections.first else { return [] }
-    return (stage.people.aloneUsers + keyed.sorted()).compactMap { name in
-      guard let account = accounts[name],
-        let wanted = stage.needed(for: name, keyed: keyed).last
-      else { return nil }
-      var lists = ""
-      if case .seen(let found) = access.entrances(of: account, from: anywhere) {
-        lists = found.map { $0.methods.joined(separator: ",") }.joined(separator: " ")
+    var found: [SSHMismatch] = []
+    for account in accounts.accounts {
+      guard let wanted = stage.needed(for: account.name, keyed: keyed).last else { continue }
+      for connection in access.connections {
+        guard case .seen(let entrances) = access.entrances(of: account, from: connection) else {
+          continue
+        }
+        let open = entrances.filter { $0.refusal == nil }
+        let lists = open.map { $0.methods.joined(separator: ",") }.joined(separator: " ")
+        if open.isEmpty || lists == wanted.value { continue }
+        let isBound = enrolled.contains(account.name) || keyed.contains(account.name)
+        if !isBound, open.allSatisfy(\.methods.isWithoutPrompt) { continue }
+        let isFirst = connection == access.connections.first
+        let who = isFirst ? account.name : "\(account.name) (\(connection.name))"
+        found.append(
+          SSHMismatch(
+            who: who, found: SSHSetting(wanted.keyword, lists), wanted: wanted,
+            location: open[0].location ?? FileLocation(file: SSHStage.path)))
+        break
       }
-      return lists == wanted.value
-        ? nil
-        : SSHMismatch(
-          who: name, found: SSHSetting(wanted.keyword, lists), wanted: wanted,
-          location: FileLocation(file: SSHStage.path))
     }
+    return found
   }
 }
 

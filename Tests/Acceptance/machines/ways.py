@@ -165,7 +165,9 @@ class Ways:
         has_shell = way not in OF_HIS_SHELL or person["shell"] == "/bin/sh"
         passwords = self.passwords | ({person.name: password} if password else {})
         typist = Typist(person.name, passwords, code, enrolls, has_shell,
-                        whose=self._asked_for(person, way))
+                        whose=self._asked_for(person, way),
+                        open_names=tuple(one.name for one in self.machine.people
+                                         if one["password"] == "empty"))
         talk = typist.log_in(self.command(person, way))
         if way in SUDO and {"change", "new"} & {*talk.asked} and not self._has_rule(person, way):
             # sudo looks for a rule after that.

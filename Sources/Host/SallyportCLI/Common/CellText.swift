@@ -200,3 +200,15 @@ extension Remedy {
     }
   }
 }
+
+extension Severity {
+  /// For a terminal that can show it.
+  var sign: String {
+    switch self {
+    case .ok: "✓"
+    case .unseen: "?"
+    case .warning: "!"
+    case .error: "✗"
+    }
+  }
+}

@@ -170,15 +170,3 @@ private struct FindingFacts: Encodable {
     (file, line) = (finding.location?.file, finding.location?.line)
   }
 }
-
-extension Severity {
-  /// For a terminal that can show it.
-  var sign: String {
-    switch self {
-    case .ok: "✓"
-    case .unseen: "?"
-    case .warning: "!"
-    case .error: "✗"
-    }
-  }
-}

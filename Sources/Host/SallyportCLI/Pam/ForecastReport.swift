@@ -23,9 +23,8 @@ struct ForecastReport {
   private let side: SSHSide?
 
   init(
-    of change: StackChange, _ side: SSHSide?, _ sudoers: Sudoers, nullok: Bool,
-    _ options: StoreOptions,
-    _ context: Context
+    of change: StackChange, _ side: SSHSide?, sudoers: Sudoers, nullok: Bool,
+    _ options: StoreOptions, _ context: Context
   ) throws(CommandError) {
     analysis = change.analysis
     self.side = side

@@ -215,7 +215,7 @@ struct PamEnable: Verb {
     var plan = PamPlan(change: change, side: side, isSet: isSet)
     if !plan.changesNothing {
       plan.forecast = try ForecastReport(
-        of: change, side, facts.sudoers, nullok: nullok, shared, context)
+        of: change, side, sudoers: facts.sudoers, nullok: nullok, shared, context)
     }
     return plan
   }

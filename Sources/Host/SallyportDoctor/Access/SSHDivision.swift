@@ -30,14 +30,14 @@ package struct SSHDivision {
           open += found
         }
       }
-      if !open.isEmpty { take(account, open, keys, facts) }
+      if !open.isEmpty { take(account, by: open, keys, facts) }
     }
     unknown = unknown.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 
   /// `open`: the lists of methods by which sshd lets it try. `keys`: whether it has one, from there.
   private mutating func take(
-    _ account: AccountFacts.Account, _ open: [[String]], _ keys: [SSHKeyAnswer],
+    _ account: AccountFacts.Account, by open: [[String]], _ keys: [SSHKeyAnswer],
     _ facts: AccessFacts
   ) {
     let name = account.name

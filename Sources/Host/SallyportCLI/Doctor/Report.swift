@@ -25,7 +25,7 @@ struct Report {
   /// Who gets in.
   private var end: [String] {
     guard let access else {
-      return ["Who gets in: only root can tell (sudo sallyport doctor)"]
+      return folded("Who gets in: only root can tell (sudo sallyport doctor)", width)
     }
     let text = AccessText(table: access, width: width, hasMarks: hasMarks)
     return user == nil ? text.lines : access.rows.flatMap(text.lines(of:))

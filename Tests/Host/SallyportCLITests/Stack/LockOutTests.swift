@@ -120,7 +120,9 @@ import Testing
     _ = try machine.bench.enroll("git")
     let refused = machine.run("enable", "sshd", "--yes")
     #expect(refused.status == 78)
-    let told = "nobody could log in to sshd after this: alice (not enrolled), git (no password)\n"
+    let told =
+      "nobody could log in to sshd after this: alice (not enrolled), "
+      + "git (no password, and sshd does not take its key alone)\n"
     #expect(refused.aside.contains(told), "\(refused.aside)")
     #expect(sshd.dropIn == nil)
     _ = try machine.bench.enroll("alice")

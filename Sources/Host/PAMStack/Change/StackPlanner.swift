@@ -100,8 +100,9 @@ extension StackPlanner {
         let disable = sallyportCommand("pam disable", on: [service])
         throw StackRefusal(
           .exists,
-          "\(line.location.text) already has our line, with other arguments or in another place",
-          cause: .enabledAlready, hints: ["\(disable)      first, then enable it again"])
+          "\(line.location.text) already has our line, with other arguments or in another place: "
+            + "turn it off before you turn it on in another way",
+          cause: .enabledAlready, hints: [disable])
       }
       try checkJumps(now)
     }

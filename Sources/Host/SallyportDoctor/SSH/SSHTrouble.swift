@@ -31,12 +31,21 @@ package struct SSHTrouble: Error {
   }
 
   /// Nobody would be in the block of `match` for those with a key.
-  static func nobodyHasAKey(_ group: String?) -> SSHTrouble {
-    SSHTrouble(
+  /// Nobody is in the block of `match` for those with a key. `robots`: who has one, and is let in by it
+  /// alone.
+  static func nobodyHasAKey(_ people: SSHPeople) -> SSHTrouble {
+    let robots = listed(people.aloneUsers)
+    let others = robots.isEmpty ? "" : " but \(robots), who have no password and are not enrolled"
+    return SSHTrouble(
       .usage,
-      group.map { "the group \(printable($0.utf8, limit: 64)) has no members here" }
-        ?? "nobody is known to have a key that sshd takes",
-      hints: ["sallyport pam enable sshd --sshd password+code"])
+      people.keyGroup.map { "the group \(printable($0.utf8, limit: 64)) has no members here" }
+        ?? "nobody has a key that sshd takes\(others)",
+      hints: people.keyGroup == nil
+        ? ["sallyport pam enable sshd --sshd password+code"]
+        : [
+          "sallyport pam enable sshd --sshd match",
+          "getent group \(shellQuoted(people.keyGroup ?? ""))",
+        ])
   }
 
   /// sshd could not be told to reload its configuration.

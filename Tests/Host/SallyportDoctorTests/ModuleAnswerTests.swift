@@ -282,7 +282,8 @@ import Testing
     RehearsalCase(
       name: "two doubts, and one of them is enough",
       stack: "auth optional pam_corp.so\n" + both + "account optional pam_corp.so\n"
-        + "account required pam_corp.so\n" + RehearsalCase.account, wanted: .unseen(.moduleDecides)),
+        + "account required pam_corp.so\n" + RehearsalCase.account,
+      wanted: .unseen(.moduleDecides)),
     RehearsalCase(
       name: "too many doubts",
       stack: String(repeating: "auth optional pam_corp.so\n", count: 5) + both

@@ -38,8 +38,8 @@ struct ConfigEdit: Verb {
     } catch {
       guard copy.isKept else { throw error }
       let option = conf == "\(Store.usualPolicy)" ? "" : " --conf \(shellQuoted(conf))"
-      let hint =
-        "sallyport config install \(shellQuoted(copy.path))\(option)      your changes are kept there"
+      let install = "sallyport config install \(shellQuoted(copy.path))\(option)"
+      let hint = "\(install)      your changes are kept there"
       throw CommandError(error.cause) {
         var message = error.message($0)
         message.hints.append(hint)

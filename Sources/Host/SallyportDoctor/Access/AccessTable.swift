@@ -170,8 +170,8 @@ final class AccessWays {
     return cells + others.map { other($0, account) }
   }
 
-  /// A service that may give a mailbox as well as a shell, and be called from anywhere: what lets in
-  /// the most.
+  /// A service that may give a mailbox as well as a shell, and be called from anywhere: what lets
+  /// in the most.
   private func other(_ service: String, _ account: AccountFacts.Account) -> Cell {
     var way = AccessWay(kind: .other, service: service, name: service)
     var (worst, steps) = (forecaster.decided(roots(service), of: account), roots(service))

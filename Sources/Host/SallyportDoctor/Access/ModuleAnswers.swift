@@ -17,7 +17,8 @@ struct AccountTraits: Hashable {
   var hasListedShell = true
 }
 
-/// What the other modules of a stack return for one account, by the sources of Linux-PAM 1.5 to 1.7.
+/// What the other modules of a stack return for one account, by the sources of Linux-PAM 1.5 to
+/// 1.7.
 struct ModuleAnswers {
   struct Answer {
     var code: PAMCode

@@ -35,7 +35,7 @@ package struct SSHDivision {
     unknown = unknown.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
   }
 
-  /// `open`: the lists of methods by which sshd lets it try. `keys`: whether it has one, from there.
+  /// `open`: the lists of methods by which sshd lets it try. `keys`: whether it has one there.
   private mutating func take(
     _ account: AccountFacts.Account, by open: [[String]], _ keys: [SSHKeyAnswer],
     _ facts: AccessFacts

@@ -57,8 +57,8 @@ struct SSHKeyLine: Equatable {
     return option.map { String($0.dropFirst(name.count + 1).filter { $0 != "\"" }) }
   }
 
-  /// Whether its `expiry-time` is over: `20261127`, `202611271200` or with seconds, in local time, or
-  /// in UTC with a Z behind it.
+  /// Whether its `expiry-time` is over: `20261127`, `202611271200` or with seconds, in local time,
+  /// or in UTC with a Z behind it.
   func isOver(at now: UnixTime) -> Bool {
     guard let text = value(of: "expiry-time"),
       let date = CalendarDate(now, inUTC: text.hasSuffix("Z"))
@@ -75,7 +75,8 @@ struct SSHKeyLine: Equatable {
 }
 
 extension SSHSettings {
-  /// Whether sshd would take the key of a line on a connection; nil is one from where the line says.
+  /// Whether sshd would take the key of a line on a connection; nil is one from where the line
+  /// says.
   func takes(_ line: SSHKeyLine, from connection: SSHConnection?) -> Bool {
     if line.isAuthority { return false }
     if let connection, let hosts = line.hosts, !SSHHostList(hosts).holds(connection) {

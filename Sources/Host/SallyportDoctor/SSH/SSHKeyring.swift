@@ -76,8 +76,8 @@ final class SSHKeyring {
     return hosts.map { .from(hosts: $0) } ?? .no
   }
 
-  /// Whether nobody but root and the account can change the file, or replace it. As sshd looks at it:
-  /// up to the home, or else to the root directory.
+  /// Whether nobody but root and the account can change the file, or replace it. As sshd looks at
+  /// it: up to the home, or else to the root directory.
   private func isSafe(_ path: String, of account: AccountFacts.Account) -> Bool {
     var path = path
     while true {

@@ -124,9 +124,9 @@ package struct SSHPlan {
     if let complaint { throw .sshd(complaint) }
   }
 
-  /// Of `match`: where sshd has other lists of methods for an account than the stage, from wherever.
-  /// A block of somebody else may be about one member of a group, or one address. One by which people
-  /// who are not enrolled have a key alone is told as an exception.
+  /// Of `match`: where sshd has other lists of methods for an account than the stage, from
+  /// wherever. A block of somebody else may be about one member of a group, or one address. One by
+  /// which people who are not enrolled have a key alone is told as an exception.
   private static func mismatches(
     of machine: Machine, _ accounts: AccountFacts, with stage: SSHStage, _ keyed: Set<String>,
     enrolled: [String]

@@ -100,8 +100,7 @@ extension StackPlanner {
         let disable = sallyportCommand("pam disable", on: [service])
         throw StackRefusal(
           .exists,
-          "\(line.location.text) already has our line, with other arguments or in another place: "
-            + "turn it off before you turn it on in another way",
+          "\(line.location.text) has our line in another way already: turn it off first",
           cause: .enabledAlready, hints: [disable])
       }
       try checkJumps(now)

@@ -106,7 +106,7 @@ def test_errors_are_answered_in_the_last_lines(healthy):
     told = {heading: [line for line in end.splitlines() if line.startswith(f"  {heading} ")]
             for heading in ("asked for a code", "without a code", "locked out")}
     assert all(lines for lines in told.values()), end
-    assert "alice at sudo" in told["without a code"][0], end
+    assert "error: alice at sudo\n" in end, end
     assert "bob at sshd" in told["locked out"][0] and "# sallyport enroll bob" in end, end
     # The module's path is the harness's here, and longer than any real one.
     rows = [row for row in done.stdout.splitlines() if "/modules/pam_sallyport.so" not in row]

@@ -232,7 +232,7 @@ def test_no_signal_that_can_be_held_back_ends_it_between_two_steps(sent, asks, d
 
 
 # Between any two steps stands one of these calls; of the last there are two for each program run.
-CALLS = {"link": 1, "rename": 1, "unlink": 1, "fsync": 1, "kill": 1, "pipe2": 16}
+CALLS = {"link": 1, "rename": 1, "unlink": 1, "fsync": 1, "kill": 1, "pipe2": 48}
 
 
 @pytest.mark.first

@@ -82,6 +82,29 @@ struct KeyLineCase: CustomTestStringConvertible {
     #expect(key([item.settings], uid: item.uid) == item.answer)
   }
 
+  @Test(arguments: [(137, true), (0, false), (1, false)] as [(Int32, Bool)])
+  func `is not known where the file system of the home does not answer`(
+    _ status: Int32, _ isSilent: Bool
+  ) throws {
+    try fake.write("/srv/alice/.ssh/authorized_keys", "\(KeyLineCase.key)\n")
+    try fake.write(
+      "/proc/self/mountinfo",
+      "1 0 8:1 / / rw - ext4 /dev/x rw\n2 1 0:9 / /srv rw - nfs4 host:/srv rw\n")
+    var asked: [[String]] = []
+    let machine = Machine(root: fake.root) { words in
+      asked.append(words)
+      return .seen(CommandOutput(status: status))
+    }
+    let keyring = SSHKeyring(machine)
+    let found = (1...2).map { _ in
+      keyring.key(of: account(), SSHSettings(Self.usual), from: .here(port: "22"))
+    }
+    let path = "/srv/alice/.ssh/authorized_keys"
+    let silent = SSHKeyAnswer.unseen(.unread("\(path): its file system does not answer"))
+    #expect(found == (isSilent ? [silent, silent] : [.yes, .yes]))
+    #expect(asked == [["timeout", "-s", "KILL", "2", "stat", "-f", "--", "/srv/alice/.ssh"]])
+  }
+
   @Test(arguments: [0o777, 0o775, 0o755, 0o700]) func `is not taken where others may replace it`(
     _ mode: Int
   ) throws {

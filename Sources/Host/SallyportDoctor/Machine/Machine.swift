@@ -11,6 +11,7 @@ package struct Machine {
   package var run: (_ words: [String]) -> Probe<CommandOutput> = Machine.runProgram
   /// A file as it is planned; without a text it is not there.
   var planned: (path: String, text: String?)?
+  private let remote = RemoteFiles()
 
   package init(
     root: String = "",
@@ -64,6 +65,9 @@ package struct Machine {
     _ path: String, of account: AccountFacts.Account,
     _ read: (borrowing OpenFile) throws(SystemError) -> Value
   ) -> Probe<Value> {
+    if remote.isSilent(path, on: self) {
+      return .unseen("\(path): its file system does not answer")
+    }
     let reader = FileReader(user: account.uid, group: account.group, groups: account.groups)
     do throws(SystemError) {
       // Below another root directory it is not known whose the files are.

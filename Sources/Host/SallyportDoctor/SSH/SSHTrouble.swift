@@ -31,8 +31,8 @@ package struct SSHTrouble: Error {
   }
 
   /// Nobody would be in the block of `match` for those with a key.
-  /// Nobody is in the block of `match` for those with a key. `robots`: who has one, and is let in by it
-  /// alone.
+  /// Nobody is in the block of `match` for those with a key. Robots may have one, and are let in by
+  /// it alone.
   static func nobodyHasAKey(_ people: SSHPeople) -> SSHTrouble {
     let robots = listed(people.aloneUsers)
     let others = robots.isEmpty ? "" : " but \(robots), who have no password and are not enrolled"

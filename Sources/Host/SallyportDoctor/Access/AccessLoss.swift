@@ -5,7 +5,7 @@ package struct AccessLoss {
   package private(set) var lockedOut: [(user: String, verdict: Verdict)] = []
   /// The enrolled who got in by none of them before, for want of a rule.
   package private(set) var withoutRule: [String] = []
-  /// Nobody in the table gets in by them.
+  /// Nobody in the table gets in by them, as far as can be told.
   package private(set) var isTotal = true
   /// Somebody is asked for a code, or may be once enrolled.
   package private(set) var leavesAsked = false
@@ -16,8 +16,9 @@ package struct AccessLoss {
       old.enumerated().map { ($1.user, $0) }, uniquingKeysWith: { a, _ in a })
     for row in change.after.narrowed(to: services, nil).rows {
       if row.cells.contains(where: \.verdict.mayLetIn) {
-        isTotal = false
-        leavesAsked = leavesAsked || row.cells.contains(where: \.verdict.mayAsk)
+        let told = row.cells.map(\.verdict).filter { row.isEnrolled || !$0.isUnseenOfUnenrolled }
+        isTotal = isTotal && !told.contains(where: \.mayLetIn)
+        leavesAsked = leavesAsked || told.contains(where: \.mayAsk)
         continue
       }
       let was = numbers[row.user].map { old[$0].cells } ?? []
@@ -40,6 +41,18 @@ extension Verdict {
     case .asked, .unseen: true
     case .withoutCode(let opening): opening != .exempt && hangsOnEnrollment
     case .refused: false
+    }
+  }
+
+  /// Of somebody who is not enrolled: whether it says nothing about a code. The other gaps leave open
+  /// who is enrolled.
+  fileprivate var isUnseenOfUnenrolled: Bool {
+    guard case .unseen(let gap) = self else { return false }
+    return switch gap {
+    case .notRoot, .fleetSilent, .fleetKeeps, .otherStore: false
+    case .sshdSilent, .sudoSilent, .keysElsewhere, .polkitRules, .moduleDecides, .tooComplex,
+      .tooMany, .slowFiles:
+      true
     }
   }
 

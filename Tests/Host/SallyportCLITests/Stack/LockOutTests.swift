@@ -162,6 +162,22 @@ import Testing
     #expect(machine.run("enable", "sshd", "--sshd", method, "--yes").status == 0)
   }
 
+  // decisive
+  @Test func `is everybody where rules are elsewhere and nobody is enrolled`() throws {
+    #expect(machine.prepare().status == 0)
+    try machine.write("/etc/nsswitch.conf", "sudoers: files ldap\n")
+    #expect(try isRefused("sudo", naming: "nobody is enrolled"))
+    _ = try machine.bench.enroll("alice")
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+  }
+
+  // decisive
+  @Test func `is who has a rule where another one may have one, and neither is enrolled`() throws {
+    #expect(machine.prepare().status == 0)
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\n+people ALL=(ALL) ALL\n")
+    #expect(try isRefused("sudo", naming: "alice (not enrolled)"))
+  }
+
   @Test func `is nobody where all may enroll or get in unenrolled`() throws {
     #expect(machine.prepare().status == 0)
     try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) NOPASSWD: ALL\n")

@@ -320,10 +320,16 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(found.wrong == ["ssh-no-code warning"])
     #expect(
       found.first { $0.severity == .warning }?.fixes == [
-        .advice("enroll them, then: sallyport pam enable sshd --sshd match"),
+        .advice("enroll them, then: sallyport pam enable sshd"),
         .advice(
           "or, where it is meant: sallyport config edit, without_code = ansible:sshd, git:sshd"),
       ])
+    // A step on the way.
+    try fake.write(SSHStage.path, "UsePAM yes\nAuthenticationMethods publickey\n")
+    answer("sshd -T", "authenticationmethods publickey")
+    let step = SSHFindings(ssh: facts(), lines: Healthy.lines(), enrolled: []).all
+    #expect(
+      step.first { $0.severity == .error }?.fixes.first == .command("sallyport pam enable sshd"))
   }
 
   @Test func `Lists that sshd itself calls impossible are looked at all the same`() throws {

@@ -108,10 +108,13 @@ struct SSHWays {
     let users = configuration.blocks[block].criteria.filter { $0.name == "user" }
     let words = users.flatMap { $0.patterns.split(separator: ",") }.map { "\($0):sshd" }
     return [
-      .advice("enroll them, then: sallyport pam enable sshd --sshd match"),
+      .advice("enroll them, then: \(SSHWays.again)"),
       .meant(words),
     ]
   }
+
+  /// Writes our file with the method and the group that it names.
+  private static let again = "sallyport pam enable sshd"
 
   private func holder(of way: [String]) -> String {
     switch way.first {
@@ -179,6 +182,8 @@ struct SSHWays {
     effect: Effect? = nil
   ) -> Finding {
     let location = configuration.location(of: keyword, in: block ?? configuration.blockForAll)
+    let isOurs = location?.file == SSHStage.path
+    let fixes = fixes.map { isOurs && $0.kind == .line ? .command(SSHWays.again) : $0 }
     return Finding(
       id, area, text, severity: severity, location: location, fixes: fixes, effect: effect
     ).added(to: configuration.file, isWhole: block == nil)

@@ -30,22 +30,28 @@ package struct SSHTrouble: Error {
     return trouble
   }
 
-  /// Nobody would be in the block of `match` for those with a key.
   /// Nobody is in the block of `match` for those with a key. Robots may have one, and are let in by
   /// it alone.
-  static func nobodyHasAKey(_ people: SSHPeople) -> SSHTrouble {
+  static func nobodyHasAKey(_ people: SSHPeople, _ accounts: AccountFacts) -> SSHTrouble {
     let robots = listed(people.aloneUsers)
     let others = robots.isEmpty ? "" : " but \(robots), who have no password and are not enrolled"
+    guard let group = people.keyGroup else {
+      return SSHTrouble(
+        .usage, "nobody has a key that sshd takes\(others)",
+        hints: ["sallyport pam enable sshd --sshd password+code"])
+    }
+    let name = "the group \(printable(group.utf8, limit: 64))"
+    let text =
+      if !accounts.hasAllGroups {
+        "no source in nsswitch.conf lists members of \(name)\(others)"
+      } else if accounts.groups.contains(where: { $0.name == group }) {
+        "\(name) has no members here\(others)"
+      } else {
+        "\(name) does not exist"
+      }
     return SSHTrouble(
-      .usage,
-      people.keyGroup.map { "the group \(printable($0.utf8, limit: 64)) has no members here" }
-        ?? "nobody has a key that sshd takes\(others)",
-      hints: people.keyGroup == nil
-        ? ["sallyport pam enable sshd --sshd password+code"]
-        : [
-          "sallyport pam enable sshd --sshd match",
-          "getent group \(shellQuoted(people.keyGroup ?? ""))",
-        ])
+      .usage, text,
+      hints: ["sallyport pam enable sshd --sshd match", "getent group \(shellQuoted(group))"])
   }
 
   /// sshd could not be told to reload its configuration.

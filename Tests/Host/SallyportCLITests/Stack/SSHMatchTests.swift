@@ -104,7 +104,20 @@ import Testing
   }
 
   @Test func `is refused without passwords, keys or members`() throws {
-    #expect(match("--key-group", "none").status == 64)
+    let groups = try #require(machine.read("/etc/group"))
+    try machine.write("/etc/group", groups + "robots:x:501:git\nempty:x:502:\n")
+    for (group, told) in [
+      ("none", "the group none does not exist"), ("empty", "the group empty has no members here"),
+      ("robots", "the group robots has no members here but git, who have no password"),
+    ] {
+      let refused = match("--key-group", group)
+      #expect(refused.status == 64 && refused.aside.contains(told), "\(refused.aside)")
+    }
+    try machine.write("/etc/nsswitch.conf", "group: files sss\n")
+    let unlisted = match("--key-group", "none")
+    #expect(
+      unlisted.aside.contains("no source in nsswitch.conf lists members of the group none"),
+      "\(unlisted.aside)")
     #expect(match("--key-group", "a,b").status == 64)
     let other = machine.run("enable", "sshd", "--key-group", "keys", "--yes")
     #expect(other.status == 64 && other.aside.contains("--key-group is for --sshd match"))

@@ -75,7 +75,8 @@ def test_the_copy_of_an_edit_that_was_killed_goes_unless_it_has_changes(
     done = edit(directory)
     assert done.returncode == 0
     assert copy.exists() == changed
-    left = f"sallyport: warning: {copy}: changes of an earlier edit, which are not installed\n"
+    left = (f"sallyport: warning: {copy}: changes of an earlier edit, which are not installed; "
+            f"see: sallyport config install {copy} --conf {directory}/sallyport.conf\n")
     assert done.stderr == (left if changed else "")
 
 
@@ -113,7 +114,7 @@ def test_errors_are_asked_about_on_a_terminal(directory, editor, answers, wanted
     ("exit 3", "the editor exited with status 3", False),
     ("kill -9 $$", "exited with status 137", False),
     ('shift; rm "$1"', "No such file", False),
-    ('shift; rm "$1"; mkfifo "$1"', "not a regular file", False),
+    ('shift; rm "$1"; mkdir "$1"', "not a regular file", True),
     (f"shift; printf '{BAD}' > \"$1\"", "nothing was changed", True),
     ('shift; head -c 70000 /dev/zero > "$1"', "longer than 64 KiB", True)])
 def test_whatever_else_an_editor_leaves_changes_nothing(directory, editor, script, told, is_kept):
@@ -121,9 +122,21 @@ def test_whatever_else_an_editor_leaves_changes_nothing(directory, editor, scrip
     done = edit(directory)
     assert done.returncode != 0 and told in done.stderr
     assert (directory / "sallyport.conf").read_text() == GOOD
-    left = [path for path in directory.iterdir()
-            if path.name != "sallyport.conf" and not path.is_fifo()]
-    assert [str(path) in done.stderr for path in left] == [True] * is_kept
+    left = [path for path in directory.iterdir() if path.name != "sallyport.conf"]
+    assert [f"sallyport config check {path} " in done.stderr for path in left] == [True] * is_kept
+    assert ("your changes are kept" in done.stderr) == is_kept
+
+
+def test_what_an_editor_saved_stays_where_it_fails_afterwards(directory, editor):
+    editor('shift; echo "# mine" >> "$1"; exit 3')
+    done = edit(directory)
+    assert done.returncode != 0 and "status 3: nothing was changed" in done.stderr
+    [copy] = directory.glob("*.edit-*")
+    assert copy.read_text() == GOOD + "# mine\n"
+    install = f"sallyport config install {copy} --conf {directory}/sallyport.conf"
+    assert f"{install}      your changes are kept there\n" in done.stderr
+    assert sallyport(*install.split()[1:]).returncode == 0
+    assert (directory / "sallyport.conf").read_text() == GOOD + "# mine\n"
 
 
 def test_without_an_editor_of_ones_own_there_is_vi(directory, monkeypatch, tmp_path):

@@ -29,20 +29,18 @@ struct ConfigEdit: Verb {
   func run(in context: Context) throws(CommandError) {
     let lock = try EditLock(conf)
     let before = try PolicyText(conf, isOptional: true).content
-    clearCopies(sayingOnly: before, context)
+    clearCopies(from: before, context)
     let copy = try PolicyCopy(of: before.count > 0 ? before : ConfigEdit.beginning, beside: conf)
     let output = context.output(shared)
     let isChanged: Bool
     do throws(CommandError) {
       isChanged = try edit(copy, from: before, output, context)
     } catch {
-      guard copy.isKept else { throw error }
-      let option = conf == "\(Store.usualPolicy)" ? "" : " --conf \(shellQuoted(conf))"
-      let install = "sallyport config install \(shellQuoted(copy.path))\(option)"
-      let hint = "\(install)      your changes are kept there"
+      guard let step = nextStep(with: copy.path, from: before, context) else { throw error }
+      copy.isKept = true
       throw CommandError(error.cause) {
         var message = error.message($0)
-        message.hints.append(hint)
+        message.hints.append("\(step)      your changes are kept there")
         return message
       }
     }
@@ -55,16 +53,31 @@ struct ConfigEdit: Verb {
 
   /// Removes the copies of edits that were killed, unless they have changes that nobody installed.
   /// The lock is ours, so nobody edits them.
-  private func clearCopies(sayingOnly content: Secret, _ context: Context) {
+  private func clearCopies(from before: Secret, _ context: Context) {
     for path in context.machine.paths("\(conf).edit-*") {
-      do throws(CommandError) {
-        let copy = try PolicyText(path, isOptional: true).content
-        let isUnchanged = [content, ConfigEdit.beginning].contains { constantTimeEquals($0, copy) }
-        if isUnchanged, removeFile(path) { continue }
-      } catch {}
+      guard let step = nextStep(with: path, from: before, context) else {
+        removeFile(path)
+        continue
+      }
       let name = printable(path.utf8, limit: 255)
-      context.output(shared).warn("\(name): changes of an earlier edit, which are not installed")
+      context.output(shared).warn(
+        "\(name): changes of an earlier edit, which are not installed; see: \(step)")
     }
+  }
+
+  /// What to type to go on with the changes in a copy; nil if it has none.
+  private func nextStep(with path: String, from before: Secret, _ context: Context) -> String? {
+    let copy = shellQuoted(path)
+    do throws(CommandError) {
+      let text = try PolicyText(path, isOptional: true)
+      let known = [before, ConfigEdit.beginning, inMemory(Secret(count: 0))]
+      if known.contains(where: { constantTimeEquals($0, text.content) }) { return nil }
+      if PolicyCheck(text, context).errors.isEmpty {
+        let option = conf == "\(Store.usualPolicy)" ? "" : " --conf \(shellQuoted(conf))"
+        return "sallyport config install \(copy)\(option)"
+      }
+    } catch {}
+    return "sallyport config check \(copy)"
   }
 
   /// The content of a new policy file.
@@ -78,9 +91,8 @@ struct ConfigEdit: Verb {
     _ copy: PolicyCopy, from before: Secret, _ output: Output, _ context: Context
   ) throws(CommandError) -> Bool {
     while true {
-      copy.isKept = false
       switch context.edit(copy.path) {
-      case .done: copy.isKept = true
+      case .done: break
       case .failed(let status):
         throw CommandError(
           .refused, "the editor exited with status \(status): nothing was changed")
@@ -91,13 +103,9 @@ struct ConfigEdit: Verb {
       var problem = ""
       do throws(CommandError) {
         try check.tell(context.terminal)
-        if constantTimeEquals(text.content, before) {
-          copy.isKept = false
-          return false
-        }
+        if constantTimeEquals(text.content, before) { return false }
         if try text.isAgreed(as: conf, shared, context) {
           try text.install(as: conf)
-          copy.isKept = false
           return true
         }
       } catch {
@@ -118,7 +126,7 @@ struct ConfigEdit: Verb {
       switch String(decoding: typed.bytes(in: 0..<typed.count), as: UTF8.self) {
       case "e", "E", "": return
       case "d", "D":
-        copy.isKept = false
+        removeFile(copy.path)
         throw .declined(.nothingChanged)
       case _: continue
       }

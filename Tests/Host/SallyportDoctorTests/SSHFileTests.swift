@@ -37,7 +37,6 @@ import Testing
     for name in ["00-aaa", "00-sallyport", "50-cloud-init"] {
       try fake.write("/etc/ssh/sshd_config.d/\(name).conf", "UseDNS no\n")
     }
-    try fake.write("/run/x", "")
     var copy: [String] = []
     var machine = fake.machine
     machine.run = { words in
@@ -54,12 +53,38 @@ import Testing
       #expect(blocks.map(\.location.file) == (planned == nil || line == nil ? [] : [SSHStage.path]))
       guard let line else { continue }
       let files = copy[line + 1].split(separator: "\"").filter { $0.hasPrefix("/") }
-        .map { $0.split(separator: "/").last.map(String.init) ?? "" }
-      let ours = planned == nil ? [] : ["00-sallyport.conf"]
-      #expect(files == ["00-aaa.conf"] + ours + ["50-cloud-init.conf"])
-      let isCopy = copy[line + 1].contains("/run/sallyport-sshd-")
-      #expect(isCopy == (planned != nil))
+        .map {
+          $0.hasPrefix("/proc/") ? "ours" : $0.split(separator: "/").last.map(String.init) ?? ""
+        }
+      #expect(
+        files == ["00-aaa.conf"] + (planned == nil ? [] : ["ours"]) + ["50-cloud-init.conf"])
     }
-    #expect(copy.first.map { FileManager.default.fileExists(atPath: $0) } == false)
+  }
+
+  // decisive
+  @Test func `a copy has it too where another file includes it`() throws {
+    let ours = "Match User alice\n  UsePAM no\n"
+    try fake.write("/etc/ssh/sshd_config", "Include /etc/ssh/site.conf\nInclude /etc/ssh/b.conf\n")
+    try fake.write("/etc/ssh/site.conf", "UseDNS no\nInclude sshd_config.d/*.conf\n")
+    try fake.write("/etc/ssh/b.conf", "UsePAM yes\n")
+    try fake.write("/etc/ssh/sshd_config.d/50-x.conf", "UseDNS yes\n")
+    var read: [[String]] = []
+    var machine = fake.machine
+    machine.run = { words in
+      var path = words[3]
+      while let text = try? String(contentsOfFile: path, encoding: .utf8), path.hasPrefix("/proc/")
+      {
+        let lines = text.components(separatedBy: "\n")
+        read.append(lines)
+        let included = lines.flatMap { $0.split(separator: "\"") }.first { $0.hasPrefix("/proc/") }
+        path = included.map(String.init) ?? ""
+      }
+      return .seen(CommandOutput(status: 255, errors: "\(words[3]): \(read[0][0])"))
+    }
+    let said = machine.assuming(sshFile: ours).run(["sshd", "-T"]).value
+    #expect(said?.errors == "/etc/ssh/sshd_config: Include \"/etc/ssh/site.conf\"")
+    #expect(read.count == 3 && read.last?.joined(separator: "\n") == ours, "\(read)")
+    #expect(read[0][1] == "Include /etc/ssh/b.conf" && read[1][0] == "UseDNS no")
+    #expect(read[1][1].hasSuffix("\"\(fake.root)/etc/ssh/sshd_config.d/50-x.conf\""))
   }
 }

@@ -128,6 +128,12 @@ static inline int inspect_disk(const char *path, struct statfs *found) {
   return statfs(path, found) == 0 ? 0 : errno;
 }
 
+/* A file in memory, close-on-exec, gone with its last descriptor; `name` is for people. The descriptor,
+   or -1 with errno. */
+static inline int memory_file(const char *name) {
+  return (int)syscall(SYS_memfd_create, name, 1U /* MFD_CLOEXEC */);
+}
+
 /* SELinux's label of `path`, with its NUL: the number of bytes, or a negative errno. */
 static inline int64_t inspect_label(const char *path, void *_Nullable label, size_t size) {
   ssize_t length = getxattr(path, "security.selinux", label, size);

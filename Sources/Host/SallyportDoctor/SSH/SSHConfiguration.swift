@@ -39,7 +39,7 @@ struct SSHConfiguration: Equatable {
   /// of the administrator's would replace all of it.
   private static let vendorsFile = "/usr/etc/ssh/sshd_config"
   /// sshd's own limit for nested includes.
-  private static let deepest = 16
+  static let deepest = 16
 
   init() {}
 

@@ -81,7 +81,7 @@ struct ConfigInstall: Verb {
   @Option(help: ArgumentHelp("The file to install it as.", valueName: "file"))
   var conf = "\(Store.usualPolicy)"
 
-  @Flag(help: "Do not ask for confirmation.")
+  @Flag(help: "Do not ask for confirmation, nor show who gets in otherwise afterwards.")
   var yes = false
 
   @OptionGroup var shared: StoreOptions

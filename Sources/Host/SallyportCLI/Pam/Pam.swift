@@ -24,7 +24,7 @@ struct PamOptions: ParsableArguments {
   @Flag(help: "Show what would be written, and write nothing.")
   var dryRun = false
 
-  @Flag(help: "Do not ask for confirmation.")
+  @Flag(help: "Do not ask for confirmation, nor show who gets in otherwise afterwards.")
   var yes = false
 
   @Flag(help: "Only the services named, and not the others of the same program.")

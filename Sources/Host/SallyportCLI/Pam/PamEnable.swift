@@ -42,7 +42,7 @@ struct PamEnable: Verb {
       valueName: "group"))
   var keyGroup: String?
 
-  @Flag(help: "Write it even if nobody could log in afterwards.")
+  @Flag(help: "Write it even if nobody could log in afterwards, or nobody with a code.")
   var force = false
 
   @Option(
@@ -94,7 +94,9 @@ struct PamEnable: Verb {
     for plan in changing {
       output.say(plan.text(width: output.width, proposes: !options.isUnseen))
     }
-    for line in change?.lines(width: output.width) ?? [] { output.say(line) }
+    if !options.isUnseen {
+      for line in change?.lines(width: output.width) ?? [] { output.say(line) }
+    }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }

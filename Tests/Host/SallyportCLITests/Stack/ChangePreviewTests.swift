@@ -113,13 +113,14 @@ import Testing
   }
 
   // decisive
-  @Test func `is neither looked for nor shown where nobody is asked`() throws {
+  @Test func `is not shown where nobody is asked, and looked for only by pam enable`() throws {
     var runs: [[String]] = []
     machine.programs = {
       runs.append($0)
       return .absent
     }
-    #expect(machine.run("enable", "sudo", "--yes").status == 0)
+    let on = machine.run("enable", "sudo", "--yes")
+    #expect(on.status == 0 && !on.answer.contains("What changes"), "\(on.answer)")
     runs = []
     let off = machine.run("disable", "sudo", "--yes")
     #expect(off.status == 0 && !off.answer.contains("What changes"), "\(off.answer)")

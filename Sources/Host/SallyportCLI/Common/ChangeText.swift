@@ -8,12 +8,9 @@ extension Context {
   func accessChange(
     _ options: StoreOptions, _ assuming: (AccessFacts) -> AccessFacts
   ) throws(CommandError) -> AccessChange? {
-    do throws(CommandError) {
+    try orNilUnlessRoot { () throws(CommandError) in
       let facts = try accessFacts(options)
       return accessChange(facts, to: assuming(facts))
-    } catch {
-      if case .notRoot = error.cause { return nil }
-      throw error
     }
   }
 
@@ -35,6 +32,18 @@ extension Context {
 
   /// What asks the fleet about people; nil if this command is built without it.
   var roster: (([UserName]) -> FleetRoster)? { fleet.map { fleet in { fleet.roster(of: $0) } } }
+}
+
+/// What `step` returns; nil if the caller may not use the store.
+func orNilUnlessRoot<Value>(_ step: () throws(CommandError) -> Value) throws(CommandError)
+  -> Value?
+{
+  do throws(CommandError) {
+    return try step()
+  } catch {
+    if case .notRoot = error.cause { return nil }
+    throw error
+  }
 }
 
 extension AccessChange {

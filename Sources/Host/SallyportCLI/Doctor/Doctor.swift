@@ -36,7 +36,8 @@ struct Doctor: Verb {
       named.isEmpty ? ServiceStack.ours(of: machine) : try stacks(of: named, in: context)
     var options = shared
     options.store = shared.store ?? storeOfAll(stacks)
-    let store = try opened(options, context)
+    // What is nil here is reported as not checked.
+    let store = try orNilUnlessRoot { () throws(CommandError) in try context.store(options) }
     var facts = Facts(of: machine, stacks, store, at: options.path, try context.time())
     if !named.isEmpty { facts.keepLost(of: named) }
     if context.fleet == nil { facts.lackFleet() }
@@ -108,15 +109,5 @@ struct Doctor: Verb {
     let lines = stacks.map { ModuleLines(of: $0) }.filter { !$0.lines.isEmpty }
     let stores = Set(lines.map { $0.value(of: "store") })
     return stores.count == 1 ? stores.first ?? nil : nil
-  }
-
-  /// nil if the caller may not use the store, which is reported as not checked.
-  private func opened(_ options: StoreOptions, _ context: Context) throws(CommandError) -> Store? {
-    do throws(CommandError) {
-      return try context.store(options)
-    } catch {
-      guard case .notRoot = error.cause else { throw error }
-      return nil
-    }
   }
 }

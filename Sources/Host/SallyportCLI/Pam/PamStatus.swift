@@ -42,7 +42,7 @@ struct PamStatus: Verb {
     let answer = Answer(
       services: services.map(PamStatus.facts), others: others, unconfirmed: pending?.names ?? [],
       lost: lost.map(PamStatus.facts), access: access.map(AccessFactsJSON.init))
-    let unseen = "Who gets in is not known, as only root may read it: sudo sallyport pam status"
+    let unseen = "Who gets in: only root can tell (sudo sallyport pam status)"
     let ways =
       access.map { AccessText(table: $0, width: output.width).lines }
       ?? (names.isEmpty ? [] : [unseen])
@@ -57,11 +57,8 @@ struct PamStatus: Verb {
     -> AccessTable?
   {
     if services.isEmpty { return nil }
-    do throws(CommandError) {
-      return AccessTable(try context.accessFacts(shared)).narrowed(to: services, nil)
-    } catch {
-      if case .notRoot = error.cause { return nil }
-      throw error
+    return try orNilUnlessRoot { () throws(CommandError) in
+      AccessTable(try context.accessFacts(shared)).narrowed(to: services, nil)
     }
   }
 

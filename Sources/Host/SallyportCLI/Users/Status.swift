@@ -79,7 +79,7 @@ struct Status: Verb {
     let policy = context.policy(at: policy.conf, for: account, in: Store())
     let report = StatusReport(
       enrollment, state, nil, under: policy, at: try context.time())
-    let unseen = "\n\nWays in: not known, as only root may read what they hang on"
+    let unseen = "\n\nWays in: only root can tell"
     return tell(report, unseen, session.output)
   }
 }

@@ -87,10 +87,8 @@ struct SSHRemoval {
   /// on.
   private func pass(_ now: inout SSHStage, _ isTold: inout Bool) throws(SSHTrouble) {
     guard machine.hasSSHD else { return }
-    // Ask sshd what applies without the file. The running sshd does not reload meanwhile.
-    try file.put(nil)
-    let letsKeysAlone = try machine.sshLetsKeysAlone()
-    guard letsKeysAlone else { return try file.put(now.text) }
+    // Without the file PAM's lines would keep out who has a password, if this were killed here.
+    guard try machine.assuming(sshFile: nil).sshLetsKeysAlone() else { return }
     now = now.via(.keyAlone)
     try put(now.text, &isTold)
   }

@@ -37,6 +37,11 @@ KNOWN = {  # values of the machine, of people; what really happens
         {"stack of polkit-1": "counts for nothing"},
         {"bob": {"password": "empty"}} | {name: NOTHING for name in ("alice", "git", "ansible")},
         {("alice", "pkexec"): OPEN}),
+    "sudo -i by the password of somebody whose shell ends at once": (
+        {"sudoers": "targetpw", "twins": "left out"},
+        {"bob": {"password": "none"}, "ansible": {"password": "none"},
+         "git": {"shell": "/usr/sbin/nologin"}},
+        {("alice", "sudo -u web"): ASKED, ("alice", "sudo -i -u web"): REFUSED}),
     "keys and passwords mixed, each as they like": (
         {"sshd": "key and prompts, or prompts"},
         {"bob": {"key": "no key"}, "git": {"password": "none"}},

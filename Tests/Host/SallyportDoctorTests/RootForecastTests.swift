@@ -23,10 +23,16 @@ import Testing
     for service in ["sudo", "sudo-i"] { try fake.write("/etc/pam.d/\(service)", asks) }
     try fake.write("/etc/pam.d/corp", open)
     try fake.write("/etc/pam.d/shut", shut)
-    let people = ["root:x:0:0", "alice:x:1000:1000", "bob:x:1001:1001", "git:x:999:999"]
-    try fake.write("/etc/passwd", people.map { "\($0)::/:/bin/sh\n" }.joined())
+    try people()
+    try fake.write("/bin/sh", "")
+    try fake.change("/bin/sh", mode: 0o755)
     try fake.write("/etc/group", "root:x:0:\nalice:x:1000:\nbob:x:1001:\ngit:x:999:\n")
     try shadow()
+  }
+
+  private func people(gitsShell shell: String = "/bin/sh") throws {
+    let others = ["root:x:0:0", "alice:x:1000:1000", "bob:x:1001:1001"].map { "\($0)::/:/bin/sh\n" }
+    try fake.write("/etc/passwd", others.joined() + "git:x:999:999::/:\(shell)\n")
   }
 
   private func shadow(root: String = "::", alice: String = "$6$x$y") throws {
@@ -121,6 +127,15 @@ import Testing
     try fake.write("/etc/security/sallyport.conf", corp)
     let cell = try cells(lines)["sudo -u"]
     #expect(cell?.verdict == .withoutCode(.disabled) && cell?.detail == "bob")
+  }
+
+  @Test func `sudo -i -u gets nobody into a shell that ends at once`() throws {
+    try fake.write("/etc/pam.d/sudo-i", open)
+    try people(gitsShell: "/usr/sbin/nologin")
+    #expect(try cells("alice ALL=(git) ALL")["sudo -u"]?.verdict == .asked(.code))
+    #expect(try cells("alice ALL=(git) ALL")["sudo -i -u"] == nil)
+    let other = try cells("alice ALL=(ALL, !root) ALL")["sudo -i -u"]
+    #expect(other?.verdict == .withoutCode(.noLine) && other?.detail == "as bob")
   }
 
   @Test func `sudo -i -u is told of where it lets in more`() throws {

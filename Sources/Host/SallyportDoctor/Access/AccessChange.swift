@@ -88,10 +88,11 @@ private struct Ways {
 
   subscript(user: String) -> [Way] { ways[user] ?? [] }
 
-  /// sshd's connections that are like most others are not in the table.
+  /// sshd's connections that are like most others are not in the table, nor a way of sudo that is
+  /// like the one beside it.
   static func cell(_ way: AccessWay, in ways: [Way]) -> Cell? {
-    let own = ways.first { $0.name == way.whole } ?? ways.first { $0.name == way.name }
-    return own?.cell
+    let names = [way.whole, way.name, way.usual]
+    return names.lazy.compactMap { name in ways.first { $0.name == name } }.first?.cell
   }
 
   static func verdict(_ way: AccessWay, in ways: [Way]) -> Verdict {

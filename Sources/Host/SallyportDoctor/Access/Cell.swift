@@ -102,6 +102,8 @@ package struct AccessWay: Hashable, Sendable {
   package var origin: String?
   /// Whether it leads from an account to root.
   package var givesRoot = false
+  /// The name of the way that it is beside, if it is told of only where it lets in more.
+  var usual: String?
 }
 
 extension Verdict {

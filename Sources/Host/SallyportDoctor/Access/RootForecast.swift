@@ -35,8 +35,8 @@ final class RootForecast {
   private struct Way {
     let way: AccessWay
     let rules: [(target: String, RootRules)]
-    /// The way that it is beside, if it is told of only where it lets in more.
-    var usual: String?
+    /// Whether it starts the login shell of the account that the caller becomes.
+    var isLogin = false
   }
 
   init(_ facts: AccessFacts, _ forecaster: Forecaster) {
@@ -53,6 +53,7 @@ final class RootForecast {
   ) -> [[AccountFacts.Account]] {
     struct Kind: Hashable {
       let matches: [SudoersMatch]
+      let givesPrompt: Bool
       let person: [Int]?
     }
     let (lists, root) = (policy.runasLists, policy.root.user.name)
@@ -62,6 +63,7 @@ final class RootForecast {
       let target = SudoTarget(account, in: facts.accounts)
       let kind = Kind(
         matches: lists.map { policy.aliases.match($0, .runas, by: target.user.match) },
+        givesPrompt: facts.accounts.shell(of: account).givesPrompt,
         person: isAsked ? forecaster.numbers(of: account) : nil)
       let index = kinds[kind] ?? found.count
       kinds[kind] = index
@@ -102,14 +104,15 @@ final class RootForecast {
     let (name, forms) = (sudoers.name, RootForecast.forms(of: sudoers))
     return forms.map { way, form in
       Way(
-        way: way, rules: [("root", caller.rules(SudoWay(form: form)))],
-        usual: form == .askpass ? name : nil)
+        way: way, rules: [("root", caller.rules(SudoWay(form: form)))], isLogin: form == .login)
     }
       + forms.map { way, form in
         Way(
-          way: AccessWay(kind: .sudoAs, service: way.service, name: "\(way.name) -u"),
+          way: AccessWay(
+            kind: .sudoAs, service: way.service, name: "\(way.name) -u",
+            usual: form == .command ? nil : "\(name) -u"),
           rules: targets.map { ($0.user.name, caller.rules(.other($0, form))) },
-          usual: form == .command ? nil : "\(name) -u")
+          isLogin: form == .login)
       }
   }
 
@@ -121,7 +124,10 @@ final class RootForecast {
       (way("", .sudo, "sudo"), SudoWay.Form.command), (way(" -i", .sudoLogin, "sudo-i"), .login),
     ]
     let hasOther = sudoers.policy.sets("pam_askpass_service")
-    return hasOther ? usual + [(way(" -A", .sudo, "sudo"), .askpass)] : usual
+    if !hasOther { return usual }
+    var askpass = way(" -A", .sudo, "sudo")
+    askpass.usual = sudoers.name
+    return usual + [(askpass, .askpass)]
   }
 
   private func caller(_ account: AccountFacts.Account, _ program: Program) -> SudoCaller {
@@ -140,7 +146,7 @@ final class RootForecast {
   func cells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
     var cells: [Cell] = []
     for way in ways(of: account, kind) {
-      let usual = cells.first { $0.way.name == way.usual }?.verdict.badness ?? -1
+      let usual = cells.first { $0.way.name == way.way.usual }?.verdict.badness ?? -1
       let own = self.cells(way, account)
       cells += own.filter { $0.verdict.badness > usual }
     }
@@ -152,7 +158,7 @@ final class RootForecast {
   private func cells(_ way: Way, _ account: AccountFacts.Account) -> [Cell] {
     func worst(_ rules: (RootRules) -> [RootRule]) -> Cell? {
       way.rules.flatMap { target, found in
-        rules(found).map { cell(way.way, $0, account, as: target) }
+        rules(found).map { cell(way, $0, account, as: target) }
       }.max { RootForecast.rank($0.verdict) < RootForecast.rank($1.verdict) }
     }
     guard let cell = worst({ [$0.shell] }) else { return [] }
@@ -172,9 +178,9 @@ final class RootForecast {
   }
 
   private func cell(
-    _ way: AccessWay, _ rule: RootRule, _ account: AccountFacts.Account, as target: String
+    _ taken: Way, _ rule: RootRule, _ account: AccountFacts.Account, as target: String
   ) -> Cell {
-    var (way, decided) = (way, Decided(.refused(.noRule)))
+    var (way, decided) = (taken.way, Decided(.refused(.noRule)))
     switch rule {
     case .none: break
     case .unseen(let gap): decided = Decided(.unseen(.sudoSilent), at: nil, gap.text)
@@ -185,6 +191,11 @@ final class RootForecast {
       way.service = check.service
       let open = Decided(.withoutCode(reason(opening)), at: location)
       decided = self.decided(check, account, by: way, as: target, around: open)
+    }
+    if taken.isLogin, decided.isIn, let other = facts.accounts[target],
+      !facts.accounts.shell(of: other).givesPrompt
+    {
+      decided = Decided(.refused(.noShell))
     }
     if way.kind == .sudoAs, decided.verdict.mayLetIn {
       decided.detail = decided.detail ?? "as \(target)"

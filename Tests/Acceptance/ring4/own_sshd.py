@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.hosts import PAM_D, SCRATCH, UIDS, Sshd, add_account, converse, edit, remove_account
-from support.sallyport import sallyport
+from support.sallyport import COMMAND, sallyport
 
 CONFIG = Path("/etc/ssh/sshd_config")
 DROP_INS = Path("/etc/ssh/sshd_config.d")
@@ -148,3 +148,25 @@ def enable(*words):
 def content():
     """Everything that turning on may change."""
     return {str(path): path.read_bytes() for path in [*PAM_D.iterdir(), *DROP_INS.iterdir(), CONFIG]}
+
+
+# Between any two steps stands one of these calls; of the last there are two for each program run.
+CALLS = {"link": 1, "rename": 1, "unlink": 1, "fsync": 1, "kill": 1, "pipe2": 48}
+
+
+def signalled(sent, call, count, *arguments):
+    """Runs the command, with a signal at its `count`th `call`; its status."""
+    strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+              "-e", f"inject={call}:signal={sent}:when={count}"]
+    done = subprocess.run([*strace, COMMAND, *arguments], capture_output=True, timeout=60)
+    return done.returncode
+
+
+def killed(call, count, *arguments):
+    return signalled("SIGKILL", call, count, *arguments) in (-9, 137)
+
+
+def visible():
+    """The files that somebody reads, without what a kill leaves of others."""
+    return {name: text for name, text in content().items()
+            if "before-sallyport" not in name and not Path(name).name.startswith(".")}

@@ -15,8 +15,7 @@ from support.hosts import PAM_D
 from support.sallyport import COMMAND, sallyport
 from support.typist import Child
 from test_pam import BASE, base  # noqa: F401: a fixture
-from own_sshd import OURS, Daemon, content, daemon  # noqa: F401: a fixture
-from test_pam_sshd import signalled
+from own_sshd import OURS, Daemon, content, daemon, signalled  # noqa: F401: a fixture
 
 pytestmark = pytest.mark.usefixtures("base")
 RECORD = Path("/etc/security/sallyport-revert")

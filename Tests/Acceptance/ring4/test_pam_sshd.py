@@ -1,15 +1,15 @@
 """`sallyport pam enable sshd` with the machine's own sshd, on the settings that Debian ships."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from own_sshd import (  # noqa: F401: a fixture
-    CONFIG, DROP_INS, METHODS, OURS, PACKAGED, content, daemon, enable)
+    CALLS, CONFIG, DROP_INS, METHODS, OURS, PACKAGED, content, daemon, enable, killed, signalled,
+    visible)
 from support.hosts import PAM_D, PASSWORD
-from support.sallyport import COMMAND, sallyport
+from support.sallyport import sallyport
 
 pytestmark = pytest.mark.usefixtures("debian")
 
@@ -168,24 +168,6 @@ def test_where_keys_alone_are_taken_the_method_has_to_be_named(daemon, store):
     assert daemon.offers() == "publickey"
 
 
-def signalled(sent, call, count, *arguments):
-    """Runs the command, with a signal at its `count`th `call`; its status."""
-    strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
-              "-e", f"inject={call}:signal={sent}:when={count}"]
-    done = subprocess.run([*strace, COMMAND, *arguments], capture_output=True, timeout=60)
-    return done.returncode
-
-
-def killed(call, count, *arguments):
-    return signalled("SIGKILL", call, count, *arguments) in (-9, 137)
-
-
-def visible():
-    """The files that somebody reads, without what a kill leaves of others."""
-    return {name: text for name, text in content().items()
-            if "before-sallyport" not in name and not Path(name).name.startswith(".")}
-
-
 @pytest.fixture
 def asks(daemon, store):
     """sshd asks for the password and a code, by our settings and PAM's lines."""
@@ -229,10 +211,6 @@ def test_no_signal_that_can_be_held_back_ends_it_between_two_steps(sent, asks, d
     assert signalled(sent, "rename", 1, *words) == 0
     assert daemon.offers() == "publickey" and not daemon.by_key()
     assert "first step" not in OURS.read_text()
-
-
-# Between any two steps stands one of these calls; of the last there are two for each program run.
-CALLS = {"link": 1, "rename": 1, "unlink": 1, "fsync": 1, "kill": 1, "pipe2": 48}
 
 
 @pytest.mark.first

@@ -1,10 +1,11 @@
-"""`sallyport pam enable sshd` where some have keys and some passwords, with the machine's own sshd."""
+"""`sallyport pam enable sshd` with the machine's own sshd, where some have keys, others passwords."""
 
 from pathlib import Path
 
 import pytest
 
-from own_sshd import CONFIG, OURS, PACKAGED, content, daemon, enable  # noqa: F401: a fixture
+from own_sshd import (  # noqa: F401: a fixture
+    CONFIG, OURS, PACKAGED, content, daemon, enable, killed, visible)
 from support.hosts import PASSWORD, UIDS, edit
 from support.sallyport import sallyport
 
@@ -91,3 +92,43 @@ def test_the_blocks_are_written_where_another_file_includes_ours(mixed, daemon):
         assert daemon.enter("alice", alice.code(), password=None) and daemon.enter("bob", bob.code())
     finally:
         site.unlink()
+
+
+@pytest.mark.first
+@pytest.mark.parametrize("verb", ["enable", "disable"])
+def test_a_kill_keeps_nobody_out_and_lets_nobody_in_by_a_code(verb, mixed, daemon, store):
+    people = dict(zip(("alice", "bob"), mixed))
+    fresh = {name: store.state(name).read_bytes() for name in people}
+    before, words = content(), ["--sshd", "match"] if verb == "enable" else []
+    assert enable("--sshd", "match").returncode == 0
+    after = visible()
+    seen, kills = set(), 0
+
+    def look():
+        state = (tuple(sorted(visible().items())), daemon.offers(), daemon.by_key())
+        if state in seen:
+            return
+        seen.add(state)
+        for name in people:
+            store.state(name).write_bytes(fresh[name])
+        assert daemon.by_key("git"), state
+        for name, phone in people.items():
+            assert not daemon.prompted(name, phone.code(), "guessed"), (name, state)
+        assert daemon.by_key() or daemon.enter("alice", people["alice"].code(), password=None), state
+        assert daemon.enter("bob", people["bob"].code()), state
+
+    for call in ("rename", "unlink"):
+        for count in range(1, 50):
+            if verb == "enable" and visible() != before:
+                assert sallyport("pam", "disable", "sshd", "--yes").returncode in (0, 66)
+            elif verb == "disable" and visible() != after:
+                assert enable("--sshd", "match").returncode == 0
+            if not killed(call, count, "pam", verb, "sshd", "--yes", *words):
+                break
+            kills += 1
+            look()
+            daemon.reload()
+            look()
+    assert kills >= 5 and len(seen) >= 3, (kills, len(seen))
+    assert enable("--sshd", "match").returncode == 0
+    assert visible() == after, "running it again completes it"

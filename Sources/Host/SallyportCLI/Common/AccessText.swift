@@ -54,11 +54,8 @@ struct AccessText {
       let service = group.services.first,
       let remedy = Remedy(group.verdict, of: user, at: service, group.location)
     else { return fixed }
-    switch remedy {
-    // The place is named already.
-    case .edit: return fixed
-    case .command: return fixed + ["      \(remedy.line)"]
-    }
+    let isNamed = remedy == place.map(Remedy.edit)
+    return isNamed ? fixed : fixed + ["      \(remedy.line)"]
   }
 
   private func mark(_ severity: Severity) -> String {

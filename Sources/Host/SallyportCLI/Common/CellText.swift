@@ -151,17 +151,14 @@ enum Remedy: Equatable {
 extension Remedy {
   /// nil where there is none. `user`: whose password and code are asked for. `service`: PAM's name.
   init?(_ verdict: Verdict, of user: String, at service: String, _ location: FileLocation?) {
-    let found: Remedy? =
-      switch verdict {
-      case .asked, .unseen: nil
-      case .refused(let barrier): Remedy.against(barrier, user, service)
-      case .withoutCode(let opening): Remedy.against(opening, user, service, at: location)
-      }
-    guard let found = found ?? location.map({ .edit($0.text) }) else { return nil }
+    let known: Remedy?
     switch verdict {
     case .asked, .unseen: return nil
-    case .refused, .withoutCode: self = found
+    case .refused(let barrier): known = Remedy.against(barrier, user, service)
+    case .withoutCode(let opening): known = Remedy.against(opening, user, service, at: location)
     }
+    guard let found = known ?? location.map({ .edit($0.text) }) else { return nil }
+    self = found
   }
 
   /// nil where the line that decides has to be edited.
@@ -193,7 +190,8 @@ extension Remedy {
     case .nullok, .voluntary, .offered, .enrolls: .command(sallyportCommand("enroll", on: [user]))
     case .noLine, .otherFile: .command(sallyportCommand("pam enable", on: [service]))
     case .keyAlone, .hostAlone, .ticketAlone, .noPAM:
-      location == nil ? .command("sallyport pam enable sshd") : nil
+      location.map { $0.file == SSHStage.path } ?? true
+        ? .command("sallyport pam enable sshd") : nil
     case .noPasswd, .notAuthenticated, .exemptGroup:
       location.map { .command("visudo -f \(shellQuoted($0.file))") }
     case .skipped, .uncounted, .nopass, .polkitYes: nil

@@ -6,12 +6,10 @@ import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
-/// What a changed stack means for the users of this machine, as it is shown before the question.
+/// What is shown of a changed stack beside who gets in, and why it may not be written.
 struct ForecastReport {
   private let analysis: StackAnalysis
   private let enrolled: [String]
-  /// The user who called sudo, if not enrolled.
-  private let caller: String?
   private let policy: Policy
   /// What is wrong with the policy file.
   private let policyProblem: String?
@@ -31,7 +29,6 @@ struct ForecastReport {
     dependents = change.dependents.filter { !KnownServices.withoutAuth.contains($0) }
     let store = try context.store(options)
     enrolled = try ForecastReport.enrolled(in: store)
-    caller = context.caller.flatMap { [enrolled] in enrolled.contains($0) ? nil : $0 }
     (policy, policyProblem) = ForecastReport.policy(change.service, nullok: nullok, store, context)
     otherAccount = ForecastReport.otherAccount([change.service] + dependents, sudoers)
   }
@@ -140,7 +137,7 @@ struct ForecastReport {
       dependents.isEmpty
       ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: width)
     let warnings = [policyProblem].compactMap { $0 } + analysis.findings.map(\.text) + oldLines
-    let lines = [walked] + included + (side?.text(width: width, proposes: proposes) ?? [])
+    let lines = rootsCode + included + (side?.text(width: width, proposes: proposes) ?? [])
     return (lines + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 
@@ -155,6 +152,12 @@ struct ForecastReport {
     return wrapped(shown.map { printable($0.utf8, limit: 400) }, width: width)
   }
 
+  /// What sudoers sets, which no stack shows.
+  private var rootsCode: [String] {
+    guard let otherAccount, !dependents.contains(otherAccount.sudo) else { return [] }
+    return ["sudo asks for root's code, as sudoers says \(otherAccount.word)."]
+  }
+
   /// Warnings about lines of other modules that keep asking for their own code after an import.
   private var oldLines: [String] {
     analysis.stack[.auth].filter {
@@ -162,44 +165,6 @@ struct ForecastReport {
     }.map { line in
       "\(line.location.text): asks for a code of its own; "
         + "remove the line once its users are imported"
-    }
-  }
-
-  private var walked: String {
-    let others = caller.map { "\(printable($0.utf8)) (not enrolled)" } ?? "anyone not enrolled"
-    let fate = "\(others) \(unenrolled)"
-    if let otherAccount, !dependents.contains(otherAccount.sudo) {
-      return "Walked through: sudo asks for root's code, as sudoers says \(otherAccount.word)."
-    }
-    guard !enrolled.isEmpty else { return "Walked through: nobody is enrolled; \(fate)." }
-    let more = enrolled.count > 2 ? " and \(enrolled.count - 2) more" : ""
-    let names = enrolled.prefix(2).map { printable($0.utf8) }.joined(separator: ", ") + more
-    let isOne = enrolled.count == 1
-    let does =
-      KnownServices.hasOneField(analysis.stack.service)
-      ? "\(isOne ? "types" : "type") the code after the password"
-      : "\(isOne ? "is" : "are") asked for a code"
-    let asked = "Walked through: \(names) (enrolled) \(does);"
-    let isShort = asked.unicodeScalars.count + fate.unicodeScalars.count < 79
-    return asked + (isShort ? " " : "\n                ") + fate + "."
-  }
-
-  private var unenrolled: String {
-    "\(outcome) (enrollment = \(level.name))"
-  }
-
-  private var outcome: String {
-    let enrolls = analysis.line(.auth)?.arguments.contains("enroll") == true
-    let isDenied = analysis.findings.contains { finding in
-      if case .ignoreIsDenied(.auth, _) = finding { true } else { false }
-    }
-    switch level {
-    case .refuse: return "is refused"
-    case .required: return enrolls ? "must enroll to get in" : "is refused, as nobody enrolls here"
-    case .offer, .remind, .voluntary:
-      if isDenied { return "is refused, as no other line succeeds" }
-      return level != .voluntary && enrolls
-        ? "is let in, and asked to enroll" : "is let in without a code"
     }
   }
 }

@@ -19,8 +19,8 @@ struct PamPlan {
   /// What is shown before the question. `proposes`: another method too.
   func text(width: Int, proposes: Bool) -> String {
     let diffs = [side?.diff, change.changesNothing ? nil : StackDiff(change).text]
-    return (diffs + [forecast?.text(width: width, proposes: proposes)]).compactMap { $0 }.joined(
-      separator: "\n")
+    let parts = (diffs + [forecast?.text(width: width, proposes: proposes)]).compactMap { $0 }
+    return parts.filter { !$0.isEmpty }.joined(separator: "\n")
   }
 
   /// Why it may not be written.

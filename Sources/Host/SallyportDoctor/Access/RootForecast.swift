@@ -196,6 +196,7 @@ final class RootForecast {
       !facts.accounts.shell(of: other).givesPrompt
     {
       decided = Decided(.refused(.noShell))
+      decided.whose = target
     }
     if way.kind == .sudoAs, decided.verdict.mayLetIn {
       decided.detail = decided.detail ?? "as \(target)"

@@ -6,18 +6,19 @@ import Testing
 @Suite struct `The report of pam enable` {
   @Test func `people are told what it means for them`() throws {
     let machine = try PamBench()
-    let enabled = machine.run("enable", "sudo", "--dry-run", caller: "bob")
+    try machine.people("alice", "bob")
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) ALL\n")
+    let enabled = machine.run("enable", "sudo", "--dry-run")
     #expect(
       enabled.answer.contains(
-        """
-        Walked through: alice (enrolled) is asked for a code;
-                        bob (not enrolled) is refused (enrollment = refuse).
-
-        """))
-    let open = machine.run("enable", "sudo", "--dry-run", "--nullok", caller: "alice")
+        "What changes:\n  asked for a code   alice at sudo, sudo -u\n"), "\(enabled.answer)")
     #expect(
-      open.answer.contains(
-        "anyone not enrolled is let in without a code (enrollment = voluntary).\n"))
+      enabled.answer.contains(
+        "  refused            bob at sudo, sudo -u\n                       not enrolled; "),
+      "\(enabled.answer)")
+    #expect(!enabled.answer.contains("before: refused"), "\(enabled.answer)")
+    let open = machine.run("enable", "sudo", "--dry-run", "--nullok").answer
+    #expect(open.contains("  without a code     bob at sudo, sudo -u\n"), "\(open)")
   }
 
   @Test(arguments: ["pam_google_authenticator.so", "pam_oath.so"])

@@ -55,11 +55,8 @@ import Testing
       ])
     #expect(
       enabled.answer.contains(
-        """
-        Walked through: alice (enrolled) types the code after the password;
-                        anyone not enrolled is refused (enrollment = refuse).
-
-        """), "\(enabled.answer)")
+        "a login with PASSWORD123456 as the password, where 123456 is the code"),
+      "\(enabled.answer)")
     #expect(machine.run("disable", service, "--yes").status == 0)
     #expect(try machine.content() == before)
   }

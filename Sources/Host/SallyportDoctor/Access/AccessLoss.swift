@@ -44,8 +44,8 @@ extension Verdict {
     }
   }
 
-  /// Of somebody who is not enrolled: whether it says nothing about a code. The other gaps leave open
-  /// who is enrolled.
+  /// Of somebody who is not enrolled: whether it says nothing about a code. The other gaps leave
+  /// open who is enrolled.
   fileprivate var isUnseenOfUnenrolled: Bool {
     guard case .unseen(let gap) = self else { return false }
     return switch gap {

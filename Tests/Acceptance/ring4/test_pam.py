@@ -1,7 +1,6 @@
 """`sallyport pam` on Debian's own files, in the hosts that they are for."""
 
 import os
-import re
 import subprocess
 from collections import defaultdict
 
@@ -48,9 +47,6 @@ def test_a_service_asks_from_enable_to_disable(service, daemons, store):
     alice = store.enroll(allow_missing=False)
     store.enroll("bob", allow_missing=False)
     assert host.enter("alice", None), "Debian's own stack lets a password in"
-    change = pam("enable", service, "--dry-run", *UNSET[service])
-    asked = re.search("^ *asked for a code +(alice, bob[^\n]*)", change, re.M)
-    assert asked and service in asked[1], change
     pam("enable", service, "--yes", *UNSET[service])
     assert not host.enter("alice", alice.wrong())
     assert not host.enter("alice", alice.code(), password="guessed")

@@ -24,9 +24,15 @@ def told(*arguments):
     return done.stdout, seconds, used
 
 
-@pytest.mark.first
-def test_doctor_knows_each_of_ten_thousand_accounts(debian, store, figure):
+@pytest.fixture
+def town(debian, store):
     town = Town(ACCOUNTS, ENROLLED)
+    yield town
+    town.leave()
+
+
+@pytest.mark.first
+def test_doctor_knows_each_of_ten_thousand_accounts(town, figure):
     text, seconds, used = told()
     figure(f"doctor on {ACCOUNTS:,} accounts: {seconds:.1f} s, {used:.1f} s of processors")
     assert used < LIMIT

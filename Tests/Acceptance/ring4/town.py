@@ -1,6 +1,7 @@
 """A machine with thousands of accounts: doctor has to know each of them."""
 
 import os
+import shutil
 from pathlib import Path
 
 from support.hosts import PASSWORD, PAM_D, edit
@@ -65,7 +66,11 @@ class Town:
         (name(2020), "sudo", "refused", "notEnrolled"),
         (name(2500), "su", "refused", "notEnrolled"), (name(9995), "login", "withoutCode", "exempt"))
 
+    CHANGED = ("/etc/passwd", "/etc/shadow", "/etc/group", "/etc/ssh/sshd_config", "/etc/sudoers")
+    ADDED = ("/etc/doas.conf", "/etc/security/sallyport.conf", "/tmp/town.oath")
+
     def __init__(self, accounts, enrolled):
+        self.before = {path: Path(path).read_bytes() for path in self.CHANGED}
         self.names = [name(number) for number in range(accounts)]
         self.enrolled = self.names[:enrolled]
         self._settle()
@@ -76,6 +81,16 @@ class Town:
         edit("/etc/sudoers", lambda text: text + self._sudoers())
         Path("/etc/doas.conf").write_text("permit persist :g010\npermit nopass p00020\n")
         Path("/etc/security/sallyport.conf").write_text(POLICY)
+
+    def leave(self):
+        """For the tests after it, to which thousands of accounts are thousands of findings."""
+        for path, content in self.before.items():
+            Path(path).write_bytes(content)
+        for path in self.ADDED:
+            Path(path).unlink()
+        for user in self.names:
+            shutil.rmtree(Path("/home", user))
+        shutil.rmtree(DEFAULT_STORE)
 
     @property
     def strangers(self):

@@ -30,9 +30,9 @@ import Testing
     try shadow()
   }
 
-  private func people(gitsShell shell: String = "/bin/sh") throws {
+  private func people(gitsShell shell: String = "/bin/sh", more: String = "") throws {
     let others = ["root:x:0:0", "alice:x:1000:1000", "bob:x:1001:1001"].map { "\($0)::/:/bin/sh\n" }
-    try fake.write("/etc/passwd", others.joined() + "git:x:999:999::/:\(shell)\n")
+    try fake.write("/etc/passwd", others.joined() + "git:x:999:999::/:\(shell)\n" + more)
   }
 
   private func shadow(root: String = "::", alice: String = "$6$x$y") throws {
@@ -127,6 +127,13 @@ import Testing
     try fake.write("/etc/security/sallyport.conf", corp)
     let cell = try cells(lines)["sudo -u"]
     #expect(cell?.verdict == .withoutCode(.disabled) && cell?.detail == "bob")
+  }
+
+  @Test func `a caller is the first account with the uid, which is all that sudo knows`() throws {
+    try people(more: "second:x:1000:1000::/:/bin/sh\n")
+    let rows = try table("alice ALL=(ALL) NOPASSWD: ALL\nsecond ALL=(ALL) ALL").rows
+    let second = try #require(rows.first { $0.user == "second" })
+    #expect(second.cells.first { $0.way.name == "sudo" }?.verdict == .withoutCode(.noPasswd))
   }
 
   @Test func `sudo -i -u gets nobody into a shell that ends at once`() throws {

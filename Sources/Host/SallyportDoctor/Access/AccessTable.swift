@@ -86,6 +86,8 @@ final class AccessWays {
     fileprivate let isRoot: Bool
     /// The numbers of what the modules of the stacks tell apart.
     fileprivate let person: [Int]?
+    /// The name of the caller, where that is another account.
+    fileprivate let caller: String?
     fileprivate let ssh: SSHClass?
     fileprivate let root: RootForecast.Class
     fileprivate let polkit: [PolkitFacts.Answer]
@@ -102,6 +104,8 @@ final class AccessWays {
   /// Of which stacks are walked.
   let services: [String]
   private let root: RootForecast
+  /// By its uid, which is all that sudo, doas and polkit know of a caller: the first account.
+  private let callers: [UInt32: AccountFacts.Account]
   private var known: [Class: [Cell]] = [:]
 
   init(_ facts: AccessFacts) {
@@ -121,16 +125,23 @@ final class AccessWays {
     services = own + others
     forecaster = Forecaster(facts, services: services + facts.sudoers.services.map(\.service))
     root = RootForecast(facts, forecaster)
+    callers = Dictionary(facts.accounts.accounts.map { ($0.uid, $0) }) { first, _ in first }
+  }
+
+  private func caller(_ account: AccountFacts.Account) -> AccountFacts.Account {
+    callers[account.uid] ?? account
   }
 
   func classOf(_ account: AccountFacts.Account) -> Class {
-    Class(
+    let caller = caller(account)
+    return Class(
       isRoot: account.uid == 0, person: forecaster.numbers(of: account),
-      ssh: facts.ssh?.classOf(account), root: root.classOf(account),
+      caller: caller.name == account.name ? nil : caller.name,
+      ssh: facts.ssh?.classOf(account), root: root.classOf(caller),
       polkit: facts.polkit.ways.map {
-        facts.polkit.answer($0, for: account, among: facts.accounts)
+        facts.polkit.answer($0, for: caller, among: facts.accounts)
       },
-      isAdministrator: administrators.names.contains(account.name),
+      isAdministrator: administrators.names.contains(caller.name),
       givesPrompt: facts.accounts.shell(of: account).givesPrompt)
   }
 
@@ -139,7 +150,7 @@ final class AccessWays {
     if account.uid == 0 || account.password != .none { return true }
     if facts.isKnown(account) { return true }
     if let ssh = kind.ssh, ssh.hasKey ?? kind.givesPrompt { return true }
-    return root.hasRule(account, kind.root)
+    return root.hasRule(caller(account), kind.root)
   }
 
   func cells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
@@ -151,8 +162,9 @@ final class AccessWays {
 
   private func newCells(for account: AccountFacts.Account, _ kind: Class) -> [Cell] {
     var cells = SSHForecast(facts, forecaster).cells(for: account)
-    cells += root.cells(for: account, kind.root)
-    cells += polkit(account)
+    let caller = caller(account)
+    cells += root.cells(for: caller, kind.root)
+    cells += polkit(caller)
     let shell = facts.accounts.shell(of: account)
     var plain: [(AccessWay, LoginSteps)] = []
     if hasSu {

@@ -23,6 +23,8 @@ CHANGES_NOTHING = {
     ("match", "this port is another's"): "nobody comes by it",
     ("sudoers", "to some other service"): "sudo -i asks as sudo, and the two are mostly alike",
     ("enrolled", "a counter"): "asked like a phone",
+    ("policy", "remembers"): "nobody is remembered before a code was right",
+    ("sshd", "keys by a command"): "it has the keys that the files have, which doctor cannot know",
 }
 
 

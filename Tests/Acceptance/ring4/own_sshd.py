@@ -150,8 +150,9 @@ def content():
     return {str(path): path.read_bytes() for path in [*PAM_D.iterdir(), *DROP_INS.iterdir(), CONFIG]}
 
 
-# Between any two steps stands one of these calls; of the last there are two for each program run.
-CALLS = {"link": 1, "rename": 1, "unlink": 1, "fsync": 1, "kill": 1, "pipe2": 48}
+# Between any two steps stands one of these calls, and nothing changes from fsync to the next of
+# them; of the last there are two for each program run.
+CALLS = {"link": 1, "rename": 1, "unlink": 1, "kill": 1, "pipe2": 48}
 
 
 def signalled(sent, call, count, *arguments):

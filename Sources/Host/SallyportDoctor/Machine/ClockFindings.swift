@@ -187,9 +187,9 @@ struct ClockFindings {
     case .seen(true) where clock.source?.isSynchronised == false, .seen(false):
       return .warning(
         "clock-synchronised", area,
-        "the clock is not synchronised: once it is some minutes off, codes are refused",
+        "the clock is not synchronized: once it is some minutes off, codes are refused",
         fixes: [turnOn])
-    case .seen(true): return .ok("clock-synchronised", area, "synchronised\(says)")
+    case .seen(true): return .ok("clock-synchronised", area, "synchronized\(says)")
     case .absent, .unseen:
       return .unseen("clock-synchronised", area, "the kernel's clock cannot be queried")
     }

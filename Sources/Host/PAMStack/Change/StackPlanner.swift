@@ -100,7 +100,7 @@ extension StackPlanner {
         let disable = sallyportCommand("pam disable", on: [service])
         throw StackRefusal(
           .exists,
-          "\(line.location.text) has our line in another way already: turn it off first",
+          "\(line.location.text) has our line with other words: turn it off first",
           cause: .enabledAlready, hints: [disable])
       }
       try checkJumps(now)

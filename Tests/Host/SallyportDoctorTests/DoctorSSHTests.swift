@@ -320,9 +320,10 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(found.wrong == ["ssh-no-code warning"])
     #expect(
       found.first { $0.severity == .warning }?.fixes == [
-        .advice("enroll them, then: sallyport pam enable sshd"),
         .advice(
-          "or, where it is meant: sallyport config edit, without_code = ansible:sshd, git:sshd"),
+          "if it is meant: without_code = ansible:sshd, git:sshd in [default], "
+            + "by sallyport config edit"),
+        .advice("or sallyport enroll, which needs a person, then sallyport pam enable sshd"),
       ])
     // A step on the way.
     try fake.write(SSHStage.path, "UsePAM yes\nAuthenticationMethods publickey\n")

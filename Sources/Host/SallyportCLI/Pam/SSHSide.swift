@@ -140,6 +140,7 @@ struct SSHSide {
     let blocks = isProposed ? SSHStage(method: .match, people: division.people).blockLines : []
     let lists = [
       ("By a key alone, as now", division.alone), ("A key and a code", division.keyed),
+      ("Refused until they are enrolled", division.shutOut),
       ("The password and a code", division.others), ("Not known", division.unknown),
     ]
     return head + blocks.map { "    \($0)" }
@@ -162,7 +163,10 @@ struct SSHSide {
   var diff: String? {
     guard writes, plan.current != last else { return nil }
     let head = plan.current == nil ? "\(SSHStage.path) (new)" : SSHStage.path
-    return ([head] + last.lines.map { "+  \($0)" }).joined(separator: "\n")
+    let old = plan.current?.lines ?? []
+    let gone = old.filter { !last.lines.contains($0) }.map { "-  \($0)" }
+    let lines = last.lines.map { "\(old.contains($0) ? " " : "+")  \($0)" }
+    return ([head] + gone + lines).joined(separator: "\n")
   }
 
   var facts: SSHSideFacts {

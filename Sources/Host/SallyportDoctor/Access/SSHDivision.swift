@@ -6,6 +6,8 @@ package struct SSHDivision {
   package private(set) var keyed: [String] = []
   /// A key alone, as now: not enrolled, and without a password.
   package private(set) var alone: [String] = []
+  /// Of the keyed, those whom sshd lets in by no key alone today either, and who have no code.
+  package private(set) var shutOut: [String] = []
   /// The password and a code.
   package private(set) var others: [String] = []
   /// Those of which something is not known, with what.
@@ -63,6 +65,7 @@ package struct SSHDivision {
       alone.append(name)
     } else if isInGroup ?? hasKey {
       keyed.append(name)
+      if isEnrolled == false, !hasPassword { shutOut.append(name) }
     } else if hasPassword {
       others.append(name)
     }

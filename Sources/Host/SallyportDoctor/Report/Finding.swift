@@ -177,7 +177,7 @@ package struct Fix: Equatable, Encodable {
   /// `words`: of `without_code`.
   static func meant(_ words: [String]) -> Fix {
     .advice(
-      "or, where it is meant: sallyport config edit, without_code = "
-        + words.joined(separator: ", "))
+      "if it is meant: without_code = \(words.joined(separator: ", ")) in [default], "
+        + "by sallyport config edit")
   }
 }

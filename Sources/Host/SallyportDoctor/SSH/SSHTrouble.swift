@@ -36,9 +36,11 @@ package struct SSHTrouble: Error {
     let robots = listed(people.aloneUsers)
     let others = robots.isEmpty ? "" : " but \(robots), who have no password and are not enrolled"
     guard let group = people.keyGroup else {
+      // Another method would ask the robots for a password that they do not have.
+      let next = people.aloneUsers.first.map { sallyportCommand("enroll", on: [$0]) }
       return SSHTrouble(
         .usage, "nobody has a key that sshd takes\(others)",
-        hints: ["sallyport pam enable sshd --sshd password+code"])
+        hints: [next ?? "sallyport pam enable sshd --sshd password+code"])
     }
     let name = "the group \(printable(group.utf8, limit: 64))"
     let text =

@@ -108,8 +108,8 @@ struct SSHWays {
     let users = configuration.blocks[block].criteria.filter { $0.name == "user" }
     let words = users.flatMap { $0.patterns.split(separator: ",") }.map { "\($0):sshd" }
     return [
-      .advice("enroll them, then: \(SSHWays.again)"),
       .meant(words),
+      .advice("or sallyport enroll, which needs a person, then \(SSHWays.again)"),
     ]
   }
 

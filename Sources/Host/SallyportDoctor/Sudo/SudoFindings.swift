@@ -36,7 +36,9 @@ struct SudoFindings {
         at: entry, effect: .letsIn("\(who) through sudo\(all ? "" : " for some commands")"))
       // A robot has no password that it could be asked for.
       if entry.callers.allSatisfy({ $0.first?.isLowercase == true }) {
-        found.fixes.append(.meant(entry.callers.map { "\($0):sudo" }))
+        let isOfRobots = !entry.callers.contains { enrolled.contains($0) }
+        let meant = Fix.meant(entry.callers.map { "\($0):sudo" })
+        found.fixes.insert(meant, at: isOfRobots ? 0 : found.fixes.count)
       }
       return found
     case .noAuthentication(let who, let all):

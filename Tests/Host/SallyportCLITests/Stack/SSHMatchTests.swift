@@ -182,4 +182,27 @@ import Testing
     #expect(machine.run("disable", "sshd", "--yes").status == 0)
     #expect(try machine.content() == before && sshd.dropIn == nil)
   }
+
+  // decisive
+  @Test func `keeps out whom the other method keeps out, and says so`() throws {
+    #expect(machine.run("enable", "sshd", "--sshd", "either", "--yes").status == 0)
+    let shown = match("--dry-run").answer
+    #expect(
+      shown.contains(
+        "-  AuthenticationMethods publickey,keyboard-interactive keyboard-interactive\n"),
+      "\(shown)")
+    #expect(shown.contains("\n   UsePAM yes\n"), "\(shown)")
+    #expect(shown.contains("Refused until they are enrolled: git\n"), "\(shown)")
+    #expect(!shown.contains("By a key alone"), "\(shown)")
+  }
+
+  // decisive
+  @Test func `is not made for robots alone, who would be asked for a password by another`() throws {
+    try machine.write(
+      "/etc/passwd", "root:x:0:0::/root:/bin/sh\ngit:x:1001:1001::/home/git:/bin/sh\n")
+    let refused = match()
+    #expect(refused.status != 0)
+    #expect(refused.aside.contains("hint: sallyport enroll git\n"), "\(refused.aside)")
+    #expect(!refused.aside.contains("password+code"), "\(refused.aside)")
+  }
 }

@@ -78,6 +78,10 @@ struct PamEnable: Verb {
     let changing = plans.filter { !$0.changesNothing }
     let quiet = plans.filter(\.changesNothing).map(\.service) + asking
     asking = accepted + quiet.map { "\($0) already asks for a code." }
+    let method = plans.first { $0.changesNothing }?.side?.method
+    if sshd == nil, let method, method != .passwordCode {
+      asking.append("--sshd \(method.rawValue) stays.")
+    }
     if !options.dryRun {
       context.keepMissingRecords(of: quiet)
       // The words were typed that stand there.

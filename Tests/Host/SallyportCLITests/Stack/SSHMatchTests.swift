@@ -55,6 +55,7 @@ import Testing
     #expect(sshd.events == ["reload", "reload, PAM asks"])
     #expect(machine.ours("sshd").count == 4, "\(machine.ours("sshd"))")
     #expect(match().answer.contains("Nothing was changed."))
+    #expect(machine.run("enable", "sshd", "--yes").answer.contains("--sshd match stays."))
     let off = machine.run("disable", "sshd", "--yes")
     #expect(off.status == 0, "\(off.aside)")
     #expect(try machine.content() == before && sshd.dropIn == nil)

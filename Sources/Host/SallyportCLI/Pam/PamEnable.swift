@@ -78,7 +78,7 @@ struct PamEnable: Verb {
     let changing = plans.filter { !$0.changesNothing }
     let quiet = plans.filter(\.changesNothing).map(\.service) + asking
     asking = accepted + quiet.map { "\($0) already asks for a code." }
-    let method = plans.first { $0.changesNothing }?.side?.method
+    let method = plans.lazy.filter(\.changesNothing).compactMap { $0.side?.method }.first
     if sshd == nil, let method, method != .passwordCode {
       asking.append("--sshd \(method.rawValue) stays.")
     }

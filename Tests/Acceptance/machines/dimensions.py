@@ -112,7 +112,7 @@ POLICY = {
     "nothing from there": "[rule n]\nmatch_origin = 192.0.2.0/24\nstate = disabled",
     "remembers": "[default]\nremember = 1 h",
     "no phones": "[default]\nfactor_totp = off",
-    "no backup codes": "[default]\nfactor_backup_code = off",
+    "no phones, no backup codes": "[default]\nfactor_totp = off\nfactor_backup_code = off",
     "a mistake": "[default]\nenrollment = voluntary\nadjacent_intervals = eleven",
 }
 
@@ -207,14 +207,6 @@ class Machine:
                 person = person.put(*item)
             persons.append(person)
         return Machine(self.seed, self.number, changed, tuple(persons))
-
-    def has(self, dimension):
-        """What of a dimension is not as on a plain machine."""
-        if dimension in MACHINE:
-            found = {self[dimension]}
-        else:
-            found = {person[dimension] for person in self.people}
-        return found - {(MACHINE | PERSON)[dimension][0]}
 
     def __str__(self):
         lines = [f"machine {self.number} of seed {self.seed}"]

@@ -2,10 +2,11 @@
 
 1. Blindness. A forecast that overlooks one dimension says of a machine what it says of the same
    machine with the plain value there. So that one is built, the real doctor is asked about it, and
-   its forecast is held against the logins of the machine as it was. No code is changed, and each
-   value of each dimension is a fault of its own.
+   its forecast is held against the logins of the machine as it was. No code is changed. Each value
+   of each dimension is a fault of its own, planted on a machine where it decides a login
+   (test_values.py).
 2. Mutants of doctor's sources (Tests/Mutants/SallyportDoctor.txt): the command of that build, one
-   mutant after the other switched on in its file, is asked about the machine.
+   mutant after the other switched on in its file, is asked about the machines by chance.
 """
 
 import os
@@ -14,32 +15,72 @@ import subprocess
 from pathlib import Path
 
 from comparing import faults
-from dimensions import MACHINE, PERSON
+from dimensions import MACHINE, PERSON, SERVICES, plain
 from forecast import doctor, forecast
 from support.hosts import SCRATCH
 
-# Values that change no cell of ours, whatever is drawn beside them, and why.
+# Values that change no result of a login of ours, whatever is drawn beside them, and why.
 CHANGES_NOTHING = {
     ("match", "this port is another's"): "nobody comes by it",
     ("sudoers", "to some other service"): "sudo -i asks as sudo, and the two are mostly alike",
     ("enrolled", "a counter"): "asked like a phone",
     ("policy", "remembers"): "nobody is remembered before a code was right",
+    ("policy", "no phones"): "who has a phone has backup codes",
     ("sshd", "keys by a command"): "it has the keys that the files have, which doctor cannot know",
+    **{(f"stack of {name}", "the code first"): "both are asked for" for name in SERVICES},
+    **{(f"stack of {name}", "one field"): "both are typed" for name in SERVICES if name != "sshd"},
+    **{(f"stack of {name}", "demands"): "nothing leaves its auth phase out"
+       for name in ("su", "login", "polkit-1")},
+}
+
+MIXED = {"bob": {"enrolled": "no", "group": "staff"}, "git": {"uid": "a program's"},
+         "ansible": {"password": "none"}}
+MUST = {"bob": {"enrolled": "must enroll"}}
+NOBODY_S_ROOT = {"root": {"enrolled": "no"}}
+# What a value needs beside it: values of the machine, of people.
+BESIDE = {
+    ("sshd", "prompts"): ({}, {"bob": {"enrolled": "a phone", "key": "no key"}}),
+    ("sshd", "key and prompts, or prompts"): (
+        {}, {"bob": {"enrolled": "a phone", "key": "no key"}}),
+    ("sshd", "method password"): ({"stack of sshd": "not ours"}, {"bob": {"key": "no key"}}),
+    ("match", "staff by key and prompts"): (
+        {"sshd": "a key or prompts"}, {"bob": {"enrolled": "a phone"}}),
+    ("match", "bob is denied"): ({}, {"bob": {"enrolled": "a phone"}}),
+    ("root over ssh", "no"): ({"sshd": "a key or prompts"}, {}),
+    ("root over ssh", "yes"): ({"sshd": "prompts"}, {}),
+    **{(f"stack of {name}", "enrolls"): ({}, MUST) for name in SERVICES},
+    **{(f"stack of {name}", "a misspelt word"): ({"policy": "nothing of alice"}, {})
+       for name in SERVICES},
+    ("stack of sshd", "demands"): ({"sshd": "a key or prompts"}, {}),
+    ("stack of sshd", "one field"): ({"sshd": "method password"}, {}),
+    ("stack of sudo", "demands"): ({}, {"alice": {"sudo": "NOPASSWD"}}),
+    ("stack of doas", "demands"): ({"doas": "nopass"}, {"git": {"group": "staff"}}),
+    ("sudoers", "the last rule counts"): ({}, {"alice": {"sudo": "no rule"}}),
+    ("sudoers", "rootpw"): ({}, NOBODY_S_ROOT),
+    ("sudoers", "targetpw"): ({}, NOBODY_S_ROOT),
+    ("sudoers", "runaspw for one command"): ({}, {"alice": {"password": "none"}}),
+    ("sudoers", "no account phase"): ({}, {"alice": {"expiry": "the account is over"}}),
+    ("sudoers", "web by default"): ({}, {"alice": {"sudo": "without a target"}}),
+    ("policy", "required"): ({"stack of sudo": "nullok"}, {}),
+    ("policy", "required one day"): ({"stack of sudo": "nullok"}, {}),
+    ("policy", "a mistake"): ({"stack of sudo": "nullok"}, {}),
+    ("group", "staff"): ({"policy": "staff need not"}, {"alice": {"enrolled": "no"}}),
+    ("uid", "a program's"): ({"stack of sudo": "programs go around it"}, {}),
 }
 
 
-def blind_spots(machine):
-    """The dimensions in which this machine is not a plain one."""
-    return [name for name in (*MACHINE, *PERSON) if machine.has(name)]
+def deciding(dimension, value):
+    """A machine on which that value decides a login."""
+    machine = plain().put({}, MIXED).put(*BESIDE.get((dimension, value), ({}, {})))
+    if dimension in MACHINE:
+        return machine.put({dimension: value})
+    return machine.put({}, {name: {dimension: value} for name in ("alice", "git")})
 
 
-def seen_of_blindness(ground, machine, real, dimension):
-    """Whether a forecast without that dimension has a wrong cell here. The files are then those of
-    the plain machine."""
-    plain = machine.blind_to(dimension)
-    ground.become(plain)
-    keys = [(cell.account, cell.way) for cell in real]
-    return any(faults(real, forecast(doctor(), keys)))
+def values():
+    """All that a forecast can overlook."""
+    return [(dimension, value) for dimension, known in (MACHINE | PERSON).items()
+            for value in known[1:] if (dimension, value) not in CHANGES_NOTHING]
 
 
 # MARK: mutants

@@ -1,18 +1,15 @@
 """Whatever a machine is made of, doctor's forecast of who gets in is what real logins show."""
 
 import json
-import random
 
 import pytest
 
 import planting
 from comparing import facts, faults, told
-from drawing import COUNT, SEED, WHOLE, drawn
+from drawing import COUNT, SEED, drawn
 from forecast import doctor, forecast
 from ground import Daemon
 from ways import Ways
-
-PLANTED = None if COUNT >= WHOLE else 3  # for each machine; None: all
 
 
 @pytest.fixture(scope="session")
@@ -46,18 +43,8 @@ def test_the_forecast_of_a_machine_is_what_its_logins_show(
     found = list(faults(real, expected, left_out, machine))
     noted("machine", facts(real, expected, found))
     assert not found, told(machine, found)
-    plant(ground, machine, real, noted)
-
-
-def plant(ground, machine, real, noted):
-    """Only where the forecast is right: a fault is found as a cell that becomes wrong."""
     if planting.COMMAND:
+        # Only where the forecast is right: a fault is found as a cell that becomes wrong.
         mutant = planting.Mutant()
         for number in planting.NUMBERS:
             noted("fault", [["mutant", number], mutant.found(machine, real, number)])
-    spots = planting.blind_spots(machine)
-    random.Random(machine.seed * 1000 + machine.number).shuffle(spots)
-    for dimension in spots[:PLANTED]:
-        was_found = planting.seen_of_blindness(ground, machine, real, dimension)
-        for value in machine.has(dimension):
-            noted("fault", [[dimension, value], was_found])

@@ -47,15 +47,26 @@ func orNilUnlessRoot<Value>(_ step: () throws(CommandError) -> Value) throws(Com
 }
 
 extension AccessChange {
-  /// What changes, as it is shown before a question; empty if nothing does.
-  func lines(width: Int) -> [String] {
-    if groups.isEmpty { return [] }
-    return ["What changes:"] + groups.flatMap { $0.lines(width: width) }
+  /// Shows all that changes, as before a question. Where none is asked, it warns of the accounts
+  /// that are shut out, and no more.
+  func tell(_ output: Output, isAsked: Bool) {
+    if !isAsked {
+      for group in groups where group.shutsOut { output.warn(group.loss) }
+    } else if !groups.isEmpty {
+      output.say("What changes:")
+      for line in groups.flatMap({ $0.lines(width: output.width) }) { output.say(line) }
+    }
   }
 }
 
 extension AccessChange.Group {
   private static let column = 19
+
+  fileprivate var loss: String {
+    let one = users.count == 1
+    return "\(listed(users, 5)) no longer \(one ? "gets" : "get") in at "
+      + "\(ways.joined(separator: ", ")): \(after.words)"
+  }
 
   fileprivate func lines(width: Int) -> [String] {
     let margin = String(repeating: " ", count: Self.column + 2)

@@ -81,7 +81,7 @@ struct ConfigInstall: Verb {
   @Option(help: ArgumentHelp("The file to install it as.", valueName: "file"))
   var conf = "\(Store.usualPolicy)"
 
-  @Flag(help: "Do not ask for confirmation, nor show who gets in otherwise afterwards.")
+  @Flag(help: "Do not ask for confirmation; of what changes, tell only who is shut out.")
   var yes = false
 
   @OptionGroup var shared: StoreOptions
@@ -94,7 +94,9 @@ struct ConfigInstall: Verb {
     let text = try PolicyText(file, isOptional: false)
     try PolicyCheck(text, context).tell(context.terminal)
     let output = context.output(shared)
-    if !yes, try !text.isAgreed(as: conf, shared, context) { throw .declined(.nothingChanged) }
+    guard try text.isAgreed(as: conf, yes: yes, shared, context) else {
+      throw .declined(.nothingChanged)
+    }
     try text.install(as: conf)
     output.answer(
       Answer(installed: conf), "Installed as \(printable(conf.utf8, limit: 255)).")
@@ -118,16 +120,18 @@ extension PolicyText {
   }
 
   /// Shows who gets in otherwise where it is installed as `file`. A person is asked where somebody
-  /// would get in without a code, or no longer at all; programs are not.
-  func isAgreed(as file: String, _ options: StoreOptions, _ context: Context)
+  /// would get in without a code, or no longer at all; programs are not, nor with `yes`.
+  func isAgreed(as file: String, yes: Bool, _ options: StoreOptions, _ context: Context)
     throws(CommandError) -> Bool
   {
     let root = context.stacks.root
     let path = file.hasPrefix(root) ? String(file.dropFirst(root.count)) : file
     let change = try context.accessChange(options) { $0.assuming(content, at: path) }
     let output = context.output(options)
-    for line in change?.lines(width: output.width) ?? [] { output.say(line) }
-    guard change?.loosensOrShuts == true, context.terminal.isInteractive else { return true }
+    change?.tell(output, isAsked: !yes)
+    guard !yes, change?.loosensOrShuts == true, context.terminal.isInteractive else {
+      return true
+    }
     return try output.agrees("Install this?", or: .nothingChanged)
   }
 

@@ -104,7 +104,7 @@ struct ConfigEdit: Verb {
       do throws(CommandError) {
         try check.tell(context.terminal)
         if constantTimeEquals(text.content, before) { return false }
-        if try text.isAgreed(as: conf, shared, context) {
+        if try text.isAgreed(as: conf, yes: false, shared, context) {
           try text.install(as: conf)
           return true
         }

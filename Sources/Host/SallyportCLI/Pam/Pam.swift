@@ -24,7 +24,7 @@ struct PamOptions: ParsableArguments {
   @Flag(help: "Show what would be written, and write nothing.")
   var dryRun = false
 
-  @Flag(help: "Do not ask for confirmation, nor show who gets in otherwise afterwards.")
+  @Flag(help: "Do not ask for confirmation; of what changes, tell only who is shut out.")
   var yes = false
 
   @Flag(help: "Only the services named, and not the others of the same program.")

@@ -22,9 +22,8 @@ struct PamDisable: Verb {
     let output = context.output(shared)
     let plans = try plans(context)
     for plan in plans { output.say(plan.text) }
-    if !options.isUnseen {
-      for line in try changes(plans, context, width: output.width) { output.say(line) }
-    }
+    // Which shuts nobody out; with --yes nothing may keep it waiting.
+    if !options.isUnseen { try change(plans, context)?.tell(output, isAsked: true) }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }
@@ -41,15 +40,14 @@ struct PamDisable: Verb {
   }
 
   /// Who gets in otherwise after this.
-  private func changes(_ plans: [PamRemoval], _ context: Context, width: Int)
-    throws(CommandError) -> [String]
+  private func change(_ plans: [PamRemoval], _ context: Context)
+    throws(CommandError) -> AccessChange?
   {
     let stacks = plans.compactMap(\.change).reduce(context.stacks) { $0.assuming($1) }
-    let change = try context.accessChange(shared) { facts in
+    return try context.accessChange(shared) { facts in
       let changed = facts.assuming(stacks)
       return plans.contains(where: \.removesSSHFile) ? changed.assuming(sshFile: nil) : changed
     }
-    return change?.lines(width: width) ?? []
   }
 
   /// Each service as if those before it were written. Of one program, those that are off stay so

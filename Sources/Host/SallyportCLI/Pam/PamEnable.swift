@@ -98,9 +98,7 @@ struct PamEnable: Verb {
     for plan in changing {
       output.say(plan.text(width: output.width, proposes: !options.isUnseen))
     }
-    if !options.isUnseen {
-      for line in change?.lines(width: output.width) ?? [] { output.say(line) }
-    }
+    change?.tell(output, isAsked: !options.isUnseen)
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")
     }

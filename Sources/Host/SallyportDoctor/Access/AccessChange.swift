@@ -9,6 +9,9 @@ package struct AccessChange {
     /// As people call them.
     package let ways: [String]
     package let location: FileLocation?
+
+    /// They got in, and do no longer.
+    package var shutsOut: Bool { before.mayLetIn && !after.mayLetIn }
   }
 
   let before, after: AccessTable
@@ -60,9 +63,7 @@ package struct AccessChange {
 
   /// Whether somebody gets in without a code who did not before, or does no longer get in.
   package var loosensOrShuts: Bool {
-    groups.contains { group in
-      group.after.badness > group.before.badness || !group.after.mayLetIn && group.before.mayLetIn
-    }
+    groups.contains { $0.shutsOut || $0.after.badness > $0.before.badness }
   }
 }
 

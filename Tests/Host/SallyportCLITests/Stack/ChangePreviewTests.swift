@@ -113,22 +113,33 @@ import Testing
   }
 
   // decisive
-  @Test func `is not shown where nobody is asked, and looked for only by pam enable`() throws {
+  @Test func `is told with --yes of who is shut out, and of nobody else`() throws {
+    let on = machine.run("enable", "sudo", "--yes")
+    #expect(on.status == 0 && !on.answer.contains("What changes"), "\(on.answer)")
+    let warnings = on.aside.split(separator: "\n")
+    #expect(
+      warnings == [
+        "sallyport: warning: bob no longer gets in at sudo, sudo -u: not enrolled"
+      ], "\(on.aside)")
+    try machine.write("/new.conf", "[default]\nfactor_totp = off\nfactor_backup_code = off\n")
+    let new = machine.install("/new.conf", "--yes")
+    #expect(new.status == 0 && !new.answer.contains("What changes"), "\(new.answer)")
+    #expect(
+      new.aside.contains("warning: alice no longer gets in at sudo, sudo -u: "), "\(new.aside)")
+    #expect(machine.install("/new.conf", "--yes").aside.isEmpty)
+  }
+
+  // decisive
+  @Test func `is not looked for by pam disable where nobody is asked`() throws {
+    #expect(machine.run("enable", "sudo", "--yes").status == 0)
     var runs: [[String]] = []
     machine.programs = {
       runs.append($0)
       return .absent
     }
-    let on = machine.run("enable", "sudo", "--yes")
-    #expect(on.status == 0 && !on.answer.contains("What changes"), "\(on.answer)")
-    runs = []
     let off = machine.run("disable", "sudo", "--yes")
     #expect(off.status == 0 && !off.answer.contains("What changes"), "\(off.answer)")
     #expect(!runs.contains { $0.first == "sshd" }, "\(runs)")
-    try machine.write("/new.conf", "[default]\nlook_ahead = 3\n")
-    runs = []
-    #expect(machine.install("/new.conf", "--yes").status == 0)
-    #expect(runs.isEmpty, "\(runs)")
   }
 
   /// cvtsudoers may take ten seconds.

@@ -54,6 +54,11 @@ import Testing
     #expect(doas.rules(for: person("alice")).shell == .none)
   }
 
+  @Test func `does not count where the last line has no end`() throws {
+    #expect(try doas("alice", "permit nopass alice\npermit bob").shell == .none)
+    #expect(said(try doas("alice", "permit nopass alice\n# the end").shell) == "nopass 1")
+  }
+
   @Test func `is not known for a group of an account that a directory has`() throws {
     try fake.write("/etc/doas.conf", "permit nopass 1005\npermit :ops\n")
     var account = person("alice")

@@ -53,6 +53,11 @@ struct Doas: Equatable {
       for (number, words) in Doas.lines(text) {
         take(words, FileLocation(file: Doas.file, line: number))
       }
+      // doas does not take a rule without the end of its line.
+      let lines = linesOf(text)
+      if let last = lines.last, !Doas.lines(String(last)).isEmpty {
+        fault = fault ?? FileLocation(file: Doas.file, line: lines.count)
+      }
     }
   }
 

@@ -366,6 +366,16 @@ struct AccessCase: CustomTestStringConvertible {
       ])
   }
 
+  @Test func `An origin of IPv4 may be written as one of IPv6`() throws {
+    try fake.write("/etc/ssh/sshd_config", "")
+    let configuration = SSHConfiguration(of: fake.machine)
+    let found = SSHConnections(
+      configuration, SSHBlocks(configuration), ports: ["22"], usesNames: false,
+      origins: ["::ffff:192.0.2.0/120"]
+    ).all
+    #expect(found.dropFirst(2).map(\.address) == ["192.0.2.1"])
+  }
+
   @Test func `Names of hosts count where sshd looks them up`() throws {
     try fake.write(
       "/etc/ssh/sshd_config", "Match Host *.example.org\n UsePAM no\nPort 22\n")

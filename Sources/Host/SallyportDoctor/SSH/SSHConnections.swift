@@ -7,7 +7,7 @@ struct SSHConnections {
   private let blocks: SSHBlocks
   /// Whether sshd looks up the names of hosts.
   private let usesNames: Bool
-  private let hosts: [(text: String, list: SSHHostList)]
+  private let hosts: [(text: String, holds: (SSHConnection) -> Bool)]
   private let anywhere: SSHConnection
   private(set) var all: [SSHConnection] = []
   /// Whether there are more kinds than are asked about.
@@ -23,7 +23,9 @@ struct SSHConnections {
     addresses: [String] = [], origins: [String] = []
   ) {
     (self.configuration, self.blocks, self.usesNames) = (configuration, blocks, usesNames)
-    hosts = (SSHConnections.hosts(configuration) + origins).map { ($0, SSHHostList($0)) }
+    hosts =
+      SSHConnections.hosts(configuration).map { ($0, SSHHostList($0).holds) }
+      + origins.map { ($0, SSHConnections.isFrom($0)) }
     let port = ports.first ?? configuration.port
     var base = SSHConnection.elsewhere(port: port)
     base.address = SSHConnections.unnamed(blocks, hosts.map(\.text))
@@ -40,7 +42,13 @@ struct SSHConnections {
 
   /// What tells it from others.
   private func kind(_ connection: SSHConnection) -> [Bool] {
-    blocks.about(connection) + hosts.map { $0.list.holds(connection) }
+    blocks.about(connection) + hosts.map { $0.holds(connection) }
+  }
+
+  /// Whether a connection comes from a range of the policy, as the module asks.
+  private static func isFrom(_ origin: String) -> (SSHConnection) -> Bool {
+    let range = AddressRange(Array(origin.utf8), Addresses.numeric)
+    return { Addresses.numeric(Array($0.address.utf8)).map { range?.holds($0) == true } == true }
   }
 
   private func from(_ address: String, as name: String) -> SSHConnection {

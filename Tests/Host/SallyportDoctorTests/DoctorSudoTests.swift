@@ -230,6 +230,17 @@ import Testing
     #expect(found.map { $0.location?.text } == ["/etc/sudoers.d/10-cloud:1", "/etc/more:1"])
   }
 
+  @Test func `What others may write is not read, and told`() throws {
+    try fake.write("/etc/sudoers.d/bob", "bob ALL=(ALL) NOPASSWD:ALL\n")
+    try fake.change("/etc/sudoers.d/bob", mode: 0o646)
+    let found = try found("@includedir /etc/sudoers.d\n")
+    #expect(found.wrong == ["sudo-files warning"])
+    #expect(
+      found[0].fixes.map(\.text) == [
+        "chown root: /etc/sudoers.d/bob", "chmod go-w /etc/sudoers.d/bob",
+      ])
+  }
+
   @Test func `Who may call sudo is known`() throws {
     try fake.write(
       "/etc/sudoers", "root ALL=(ALL) ALL\nUser_Alias ADMINS = bob\n%sudo,alice ALL=(ALL) ALL\n")

@@ -80,6 +80,42 @@ import Testing
   }
 
   @Test(arguments: [
+    ##"@include "/etc/my rules""##, ##"@include /etc/my\ rules"##,
+    "@include /etc/more\n@include /etc/more",
+  ]) func `is that of every file that sudo includes`(line: String) throws {
+    for file in ["my rules", "more"] {
+      try fake.write("/etc/\(file)", "alice ALL=(ALL) NOPASSWD: ALL\n")
+    }
+    #expect(said(try rules("alice", "alice ALL=ALL\n\(line)\n").shell) == "noPassword 1")
+    // The last one counts, also where a file is included twice.
+    let again = try rules("alice", "\(line)\nalice ALL=PASSWD: ALL\n\(line)\n").shell
+    #expect(said(again) == "noPassword 1")
+  }
+
+  @Test func `is of no file that others may write, as sudo has it`() throws {
+    try fake.write("/etc/sudoers.d/late", "alice ALL=PASSWD: ALL\n")
+    let lines = "alice ALL=NOPASSWD: ALL\n@includedir /etc/sudoers.d\n"
+    #expect(said(try rules("alice", lines).shell) == "caller sudo 1")
+    for (path, mode) in [("sudoers.d/late", 0o646), ("sudoers.d", 0o777)] as [(String, Int)] {
+      try fake.change("/etc/\(path)", mode: mode)
+      #expect(said(try rules("alice", lines).shell) == "noPassword 1")
+      #expect(Sudoers(of: fake.machine).ignored == ["/etc/\(path)"])
+      try fake.change("/etc/sudoers.d/late", mode: 0o640)
+    }
+    try fake.change("/etc/sudoers", mode: 0o666)
+    #expect(Sudoers(of: fake.machine).policy.rules.isEmpty)
+  }
+
+  @Test func `is that of the file that sudo's own settings name`() throws {
+    try fake.write("/etc/sudo.conf", "Plugin sudoers_io sudoers.so\n")
+    #expect(said(try rules("alice", "alice ALL=ALL\n").shell) == "caller sudo 1")
+    try fake.write("/etc/other", "alice ALL=NOPASSWD: ALL\n")
+    try fake.write(
+      "/etc/sudo.conf", "Plugin sudoers_policy sudoers.so sudoers_uid=0 sudoers_file=/etc/other\n")
+    #expect(said(try rules("alice", "alice ALL=ALL\n").shell) == "noPassword 1")
+  }
+
+  @Test(arguments: [
     ("root ALL=(ALL) ALL", "callerIsRoot 1"), ("alice ALL=ALL", "none"),
     ("Defaults !root_sudo\nroot ALL=(ALL) ALL", "none"),
   ]) func `asks root nothing, if it is for root`(lines: String, answer: String) throws {

@@ -163,8 +163,9 @@ extension FileFacts {
     let kind = mode_t(found.stx_mode) & S_IFMT
     let hasBirth = found.stx_mask & UInt32(STATX_BTIME) != 0
     self.init(
-      owner: found.stx_uid, mode: UInt32(found.stx_mode) & 0o7777, size: found.stx_size,
-      links: UInt64(found.stx_nlink), isRegular: kind == S_IFREG, isDirectory: kind == S_IFDIR,
+      owner: found.stx_uid, group: found.stx_gid, mode: UInt32(found.stx_mode) & 0o7777,
+      size: found.stx_size, links: UInt64(found.stx_nlink), isRegular: kind == S_IFREG,
+      isDirectory: kind == S_IFDIR,
       isSocket: kind == S_IFSOCK, modified: found.stx_mtime.tv_sec,
       changed: found.stx_ctime.tv_sec,
       born: hasBirth ? found.stx_btime.tv_sec : 0)

@@ -39,6 +39,7 @@ package struct CommandOutput: Equatable {
 /// What stat(2) says about a file.
 struct FileFacts: Equatable {
   var owner: UInt32 = 0
+  var group: UInt32 = 0
   /// The twelve permission bits.
   var mode: UInt32 = 0o644
   var size: UInt64 = 0

@@ -13,13 +13,20 @@ struct SudoFindings {
     let unread = sudoers.unread.map {
       Finding.unseen("sudo-files", area, $0, fixes: [.command("sudo sallyport doctor")])
     }
+    let ignored = sudoers.ignored.map { file in
+      Finding(
+        "sudo-files", area, "sudo does not read \(file): others than root may write it",
+        severity: .warning, location: FileLocation(file: file),
+        fixes: ["chown root:", "chmod go-w"].map { .command("\($0) \(shellQuoted(file))") })
+    }
     guard sudoers.isThere || !unread.isEmpty else { return [] }
     let unexpanded = sudoers.unexpanded.map {
       Finding.unseen(
         "sudo-aliases", area, "aliases in sudoers were not expanded: \($0)",
         fixes: [.command("visudo -c")])
     }
-    let found = unread + [unexpanded].compactMap { $0 } + sudoers.entries.compactMap(finding)
+    let found =
+      unread + ignored + [unexpanded].compactMap { $0 } + sudoers.entries.compactMap(finding)
     let none = Finding.ok("sudo-rules", area, "no line of sudoers keeps sudo from asking")
     return found.isEmpty ? [none] : found
   }

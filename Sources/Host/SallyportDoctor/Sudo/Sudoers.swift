@@ -43,13 +43,16 @@ package struct Sudoers: Equatable {
   private(set) var callers: [String] = []
   /// Files that could not be read, each with the reason.
   private(set) var unread: [String] = []
+  /// Files and directories that sudo does not read, since others than root may write them.
+  private(set) var ignored: [String] = []
   /// Whether there is a sudoers file.
   private(set) var isThere = true
   /// Why aliases were not expanded, if that may matter.
   private(set) var unexpanded: String?
   /// What decides who may call sudo for what.
   private(set) var policy = SudoersPolicy()
-  private var files: Set<String> = []
+  /// Those that are being read, each included by the one before.
+  private var files: [String] = []
   private var hasAliases = false
 
   /// How people call the program.
@@ -73,7 +76,8 @@ package struct Sudoers: Equatable {
 
   init(of machine: Machine, as program: SudoProgram, name: String = "sudo") {
     (policy.program, self.name) = (program, name)
-    guard let file = program.files.first(where: { machine.text($0) != .absent }) else {
+    let named = program == .sudo ? Sudoers.named(on: machine).map { [$0] } : nil
+    guard let file = (named ?? program.files).first(where: { machine.text($0) != .absent }) else {
       isThere = false
       return
     }
@@ -137,7 +141,10 @@ package struct Sudoers: Equatable {
   private mutating func read(
     _ file: String, of machine: Machine, on host: String, into lines: inout [Line]
   ) {
-    guard files.insert(file).inserted else { return }
+    guard !files.contains(file) else { return }
+    files.append(file)
+    defer { files.removeLast() }
+    if ignores(file, on: machine) { return }
     switch machine.text(file) {
     case .absent: return
     case .unseen(let reason): unread.append(reason)
@@ -156,15 +163,17 @@ package struct Sudoers: Equatable {
   }
 
   /// The files that a line includes.
-  private func included(
+  private mutating func included(
     by line: String, _ location: FileLocation, of machine: Machine, on host: String
   ) -> [String] {
-    let words = line.split(whereSeparator: \.isWhitespace)
+    let words = SudoersLine.parts(line, at: \.isWhitespace).filter { !$0.isEmpty }
     guard words.count > 1, ["@", "#"].contains(words[0].prefix(1)) else { return [] }
-    let path = Sudoers.path(words[1], location.file, host)
+    let path = Sudoers.path(SudoersItem(words[1]).name, location.file, host)
     switch words[0].dropFirst() {
     case "include": return [path]
-    case "includedir": return machine.paths("\(path)/*").filter(Sudoers.counts)
+    case "includedir":
+      if policy.program == .sudo, ignores(path, on: machine) { return [] }
+      return machine.paths("\(path)/*").filter(Sudoers.counts)
     case _: return []
     }
   }
@@ -200,6 +209,8 @@ package struct Sudoers: Equatable {
   }
 
   private mutating func take(_ line: Line, on host: String) {
+    // A file may be included twice.
+    entries.removeAll { $0.location == line.location }
     // The last one counts; those for particular users come after those for all.
     let set = line.meant.setForAll
     entries.removeAll { entry in
@@ -218,18 +229,39 @@ package struct Sudoers: Equatable {
     callers += line.meant.callers
   }
 
+  /// Whether sudo does not read the file or directory, since others than root may write it.
+  private mutating func ignores(_ path: String, on machine: Machine) -> Bool {
+    guard let facts = machine.file(path).value else { return false }
+    // Below another root directory it is not known whose the files are.
+    let isForeign = facts.owner != 0 || facts.group != 0 && facts.mode & 0o020 != 0
+    guard facts.mode & 0o002 != 0 || machine.root.isEmpty && isForeign else { return false }
+    if !ignored.contains(path) { ignored.append(path) }
+    return true
+  }
+
   /// Whether sudo reads the file: it skips names with a dot, or with a tilde at the end.
   private static func counts(_ file: String) -> Bool {
     let name = file.split(separator: "/").last ?? ""
     return !name.contains(".") && !name.hasSuffix("~")
   }
 
+  /// The file that sudo.conf(5) names in place of sudoers.
+  private static func named(on machine: Machine) -> String? {
+    let option = "sudoers_file="
+    for line in linesOf(machine.text("/etc/sudo.conf").value ?? "") {
+      let words = line.split(whereSeparator: \.isWhitespace)
+      guard words.first?.lowercased() == "plugin" else { continue }
+      if let word = words.last(where: { $0.hasPrefix(option) }) {
+        return String(word.dropFirst(option.count))
+      }
+    }
+    return nil
+  }
+
   /// Replaces `%h` by the host name without its domain.
-  private static func path(_ word: Substring, _ file: String, _ host: String) -> String {
+  private static func path(_ word: String, _ file: String, _ host: String) -> String {
     let name = String(host.prefix { $0 != "." })
-    let path = word.filter { $0 != "\"" }.split(
-      separator: "%h", omittingEmptySubsequences: false
-    ).joined(separator: name)
+    let path = word.split(separator: "%h", omittingEmptySubsequences: false).joined(separator: name)
     guard !path.hasPrefix("/") else { return path }
     return file.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" } + "/" + path
   }

@@ -116,6 +116,19 @@ struct KeyLineCase: CustomTestStringConvertible {
     #expect(key(["strictmodes no"], uid: geteuid()) == .yes)
   }
 
+  @Test(arguments: [0o755, 0o775])
+  func `counts in a directory behind a link by who can write that one`(mode: Int) throws {
+    try fake.write("/srv/alice/.profile", "")
+    try fake.write("/srv/keys/alice/authorized_keys", "\(KeyLineCase.key)\n")
+    try FileManager.default.createSymbolicLink(
+      atPath: "\(fake.root)/srv/alice/.ssh", withDestinationPath: "../keys/alice")
+    let isSafe = mode & 0o022 == 0
+    try fake.change("/srv/keys", mode: mode)
+    // sshd does not come to the home.
+    try fake.change("/srv/alice", mode: isSafe ? 0o775 : 0o755)
+    #expect(key(["strictmodes yes"], uid: geteuid()) == (isSafe ? .yes : .no))
+  }
+
   @Test(arguments: KeyCase.all) func `is where sshd looks for it`(item: KeyCase) throws {
     for (path, text) in item.files { try fake.write(path, text) }
     let keyword =

@@ -91,6 +91,15 @@ package struct Machine {
     return problem == 0 ? .seen(FileFacts(found)) : Machine.failed(problem, path)
   }
 
+  /// The path without symbolic links; unchanged if it does not exist.
+  func resolved(_ path: String) -> String {
+    // SAFETY: realpath(3) allocates the C string; it is copied, then freed.
+    guard let text = unsafe realpath(root + path, nil) else { return path }
+    defer { unsafe free(text) }
+    let found = unsafe String(cString: text)
+    return found.hasPrefix(root) ? String(found.dropFirst(root.count)) : found
+  }
+
   /// The paths that match a shell pattern, sorted.
   package func paths(_ pattern: String) -> [String] {
     guard let planned, Machine.matches(planned.path, pattern) else { return there(pattern) }

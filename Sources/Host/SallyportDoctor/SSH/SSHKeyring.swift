@@ -77,14 +77,15 @@ final class SSHKeyring {
   }
 
   /// Whether nobody but root and the account can change the file, or replace it. As sshd looks at
-  /// it: up to the home, or else to the root directory.
+  /// it: where links lead, up to the home, or else to the root directory.
   private func isSafe(_ path: String, of account: AccountFacts.Account) -> Bool {
-    var path = path
+    let home = machine.resolved(account.home)
+    var path = machine.resolved(path)
     while true {
       // What does not answer was read before.
       guard let facts = machine.file(path).value else { return true }
       if ![0, account.uid].contains(facts.owner) || facts.mode & 0o022 != 0 { return false }
-      guard path != account.home, let end = path.lastIndex(of: "/"), end > path.startIndex else {
+      guard path != home, let end = path.lastIndex(of: "/"), end > path.startIndex else {
         return true
       }
       path = String(path[..<end])

@@ -52,7 +52,9 @@ struct AccessText {
     let fixed = lines.enumerated().map { ($0 == 0 ? head(heading) : margin) + $1 }
     guard group.severity != .ok, let user = group.whose ?? group.users.first,
       let service = group.services.first,
-      let remedy = Remedy(group.verdict, of: user, at: service, group.location)
+      let remedy = Remedy(
+        group.verdict, of: user, at: service, group.location,
+        isEnrolled: group.whose != nil || table.rows.contains { $0.user == user && $0.isEnrolled })
     else { return fixed }
     let isNamed = remedy == place.map(Remedy.edit)
     return isNamed ? fixed : fixed + ["      \(remedy.line)"]
@@ -73,7 +75,9 @@ struct AccessText {
       let name = parts.filter { !$0.isEmpty }.joined(separator: " ")
       let remedy =
         cell.purpose == nil
-        ? Remedy(cell.verdict, of: cell.whose ?? row.user, at: cell.way.service, cell.location)
+        ? Remedy(
+          cell.verdict, of: cell.whose ?? row.user, at: cell.way.service, cell.location,
+          isEnrolled: cell.whose != nil || row.isEnrolled)
         : nil
       let index = same.firstIndex { $0.cell.isAlike(cell) && $0.remedy == remedy }
       if let index { same[index].names.append(name) } else { same.append(([name], cell, remedy)) }

@@ -150,12 +150,20 @@ enum Remedy: Equatable {
 
 extension Remedy {
   /// nil where there is none. `user`: whose password and code are asked for. `service`: PAM's name.
-  init?(_ verdict: Verdict, of user: String, at service: String, _ location: FileLocation?) {
-    let known: Remedy?
+  /// Who is not enrolled is enrolled first: with a new password or key alone, they could get in
+  /// without a code elsewhere.
+  init?(
+    _ verdict: Verdict, of user: String, at service: String, _ location: FileLocation?,
+    isEnrolled: Bool
+  ) {
+    var known: Remedy?
     switch verdict {
     case .asked, .unseen: return nil
     case .refused(let barrier): known = Remedy.against(barrier, user, service)
     case .withoutCode(let opening): known = Remedy.against(opening, user, service, at: location)
+    }
+    if !isEnrolled, known != nil, verdict.needsEnrollmentFirst {
+      known = .command(sallyportCommand("enroll", on: [user]))
     }
     guard let found = known ?? location.map({ .edit($0.text) }) else { return nil }
     self = found
@@ -189,12 +197,27 @@ extension Remedy {
     case .exempt: .command(sallyportCommand("exempt", on: [user], ["--undo"]))
     case .nullok, .voluntary, .offered, .enrolls: .command(sallyportCommand("enroll", on: [user]))
     case .noLine, .otherFile: .command(sallyportCommand("pam enable", on: [service]))
+    case .keyAlone where location == nil:
+      // Who has no password would be locked out by the default method.
+      .command("sallyport pam enable sshd --sshd match")
     case .keyAlone, .hostAlone, .ticketAlone, .noPAM:
       location.map { $0.file == SSHStage.path } ?? true
         ? .command("sallyport pam enable sshd") : nil
     case .noPasswd, .notAuthenticated, .exemptGroup:
       location.map { .command("visudo -f \(shellQuoted($0.file))") }
     case .skipped, .uncounted, .nopass, .polkitYes: nil
+    }
+  }
+}
+
+extension Verdict {
+  /// Whether what changes it shuts out who is not enrolled, or lets them in without a code.
+  fileprivate var needsEnrollmentFirst: Bool {
+    switch self {
+    case .refused(let barrier):
+      [.noPassword, .noKey, .locked, .expired, .noShell].contains(barrier)
+    case .withoutCode(let opening): [.keyAlone, .hostAlone, .ticketAlone, .noPAM].contains(opening)
+    case .asked, .unseen: false
     }
   }
 }

@@ -72,21 +72,45 @@ import Testing
       case .noRule: .command("visudo")
       case _: .edit("/etc/pam.d/sudo:3")
       }
-    #expect(Remedy(.refused(barrier), of: "bob", at: "sudo", line) == wanted)
+    #expect(remedy(.refused(barrier), at: line) == wanted)
+  }
+
+  // decisive
+  @Test(arguments: [
+    Verdict.refused(.noPassword), .refused(.locked), .refused(.noKey), .withoutCode(.keyAlone),
+  ])
+  func `enrolls first who would be shut out or get in without a code`(_ verdict: Verdict) {
+    #expect(remedy(verdict, isEnrolled: false) == .command("sallyport enroll bob"))
+    #expect(remedy(verdict) != .command("sallyport enroll bob"))
+  }
+
+  // decisive
+  @Test func `asks for what each has where a key alone is enough`() {
+    #expect(
+      remedy(.withoutCode(.keyAlone)) == .command("sallyport pam enable sshd --sshd match"))
+    let ours = FileLocation(file: "/etc/ssh/sshd_config.d/00-sallyport.conf", line: 3)
+    #expect(
+      remedy(.withoutCode(.keyAlone), at: ours) == .command("sallyport pam enable sshd"))
+    let other = FileLocation(file: "/etc/ssh/sshd_config", line: 3)
+    #expect(
+      remedy(.withoutCode(.keyAlone), at: other, isEnrolled: false) == .edit(other.text))
   }
 
   @Test func `has a command or a line for every way that is not asked`() {
     let line = FileLocation(file: "/etc/x", line: 3)
     for barrier in Barrier.allCases {
-      #expect(Remedy(.refused(barrier), of: "bob", at: "sudo", line) != nil, "\(barrier)")
+      #expect(remedy(.refused(barrier), at: line) != nil, "\(barrier)")
     }
     for opening in Opening.allCases {
-      #expect(Remedy(.withoutCode(opening), of: "bob", at: "sudo", line) != nil, "\(opening)")
+      #expect(remedy(.withoutCode(opening), at: line) != nil, "\(opening)")
     }
-    let ours = FileLocation(file: "/etc/ssh/sshd_config.d/00-sallyport.conf", line: 3)
-    let found = Remedy(.withoutCode(.keyAlone), of: "bob", at: "sshd", ours)
-    #expect(found == .command("sallyport pam enable sshd"))
-    #expect(Remedy(.asked(.code), of: "bob", at: "sudo", line) == nil)
-    #expect(Remedy(.unseen(.notRoot), of: "bob", at: "sudo", line) == nil)
+    #expect(remedy(.asked(.code), at: line) == nil)
+    #expect(remedy(.unseen(.notRoot), at: line) == nil)
+  }
+
+  private func remedy(
+    _ verdict: Verdict, at location: FileLocation? = nil, isEnrolled: Bool = true
+  ) -> Remedy? {
+    Remedy(verdict, of: "bob", at: "sudo", location, isEnrolled: isEnrolled)
   }
 }

@@ -84,10 +84,10 @@ struct PamStatus: Verb {
       if !isRun || analysis.line(.auth) == nil { return Asking(analysis: analysis, asks: "nobody") }
       let asked = AskedUsers(of: analysis.stack, of: context.machine, store, now)
       let open = access?.withoutCode(at: analysis.stack.service) ?? []
-      let isAll = analysis.asksEverybody && !open.contains { $0.isEnrolled }
-      let word = asked == .everybody && !open.isEmpty ? .enrolled : asked
+      let isAll =
+        analysis.asksEverybody && !open.contains { $0.isEnrolled || asked == .everybody }
       return Asking(
-        analysis: analysis, asks: isAll || asked == .nobody ? word.rawValue : "not all")
+        analysis: analysis, asks: isAll || asked == .nobody ? asked.rawValue : "not all")
     }
   }
 

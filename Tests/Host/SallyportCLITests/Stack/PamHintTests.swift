@@ -67,6 +67,13 @@ import Testing
       try asked("[rule a]\nmatch_service = sudo\nenrollment = offer\n") == ["the enrolled"])
   }
 
+  // decisive
+  @Test func `A service that one without an enrollment passes does not ask all`() throws {
+    try machine.people("alice", "bob")
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) ALL\nbob ALL=(ALL) NOPASSWD: ALL\n")
+    #expect(try asked("") == ["not all"])
+  }
+
   @Test func `Another service that includes the file is named, with what to do`() throws {
     try machine.write("/etc/pam.d/i3lock", "auth include login\n")
     let done = machine.run("enable", "login", "--yes")

@@ -59,6 +59,7 @@ struct PamPlan {
     case "sudo": "sudo -k true"
     case "sudo-i": "sudo -k -i true"
     case "su", "su-l": "su - NAME"
+    case "polkit-1": "pkexec true"
     case "login": "a login on the console"
     case _ where KnownServices.hasOneField(service):
       "a login with PASSWORD123456 as the password, where 123456 is the code"

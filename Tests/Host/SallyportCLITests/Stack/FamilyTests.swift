@@ -74,7 +74,8 @@ import Testing
   @Test(arguments: ["pkexec", "run0", "polkit-1"])
   func `of polkit are one, whatever asks it`(typed: String) throws {
     try machine.write("/usr/lib/pam.d/polkit-1", (Stacks.debian["other"] ?? "") + "\n")
-    #expect(machine.run("enable", typed, "--yes").status == 0)
+    let on = machine.run("enable", typed, "--yes")
+    #expect(on.status == 0 && on.answer.contains("\n      pkexec true\n"), "\(on.answer)")
     #expect(asks("polkit-1"))
     #expect(machine.run("disable", typed, "--yes").status == 0)
     #expect(machine.read("/etc/pam.d/polkit-1") == nil)

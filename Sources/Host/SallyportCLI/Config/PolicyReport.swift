@@ -72,7 +72,9 @@ struct PolicyReport {
         "without_code  \(withoutCode.words)  \(source(withoutCode.line))",
       ]
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
-    return (doubt + table(rows) + more + [userLevel?.text, idle, pace, deadEnd].compactMap { $0 })
+    return
+      (doubt + table(rows) + more
+      + [userLevel?.text, idle, pace, deadEnd].compactMap { $0 }.flatMap { folded($0, width) })
       .joined(separator: "\n")
   }
 

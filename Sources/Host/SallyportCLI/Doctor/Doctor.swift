@@ -76,7 +76,7 @@ struct Doctor: Verb {
     if let user, narrow.rows.isEmpty {
       let name = printable(user.utf8, limit: 100)
       throw CommandError(
-        .noUser, "\(name) has no way in: no account, or neither a password, a key nor a rule")
+        .noUser, "\(name) has no way in: no account, password, key or rule")
     }
     return narrow
   }

@@ -154,15 +154,15 @@ struct PamRemoval {
   private var stillAsking: String? {
     guard let otherLine else { return nil }
     let file = otherLine.file.split(separator: "/").last.map(String.init) ?? ""
-    return "\(service) still asks for a code, by \(otherLine.text). For every service that "
-      + "includes it: " + sallyportCommand("pam disable", on: [file])
+    return "\(service) still asks for a code, by \(otherLine.text).\n"
+      + "For every service that includes it: " + sallyportCommand("pam disable", on: [file])
   }
 
   func result(_ written: StackWriter.Written?) -> String {
     let vendors = change.flatMap { $0.after == nil ? $0.path : nil }
-    let gone = vendors.map { "\($0) was removed; the vendor's file applies again. " } ?? ""
+    let gone = vendors.map { "\($0) was removed; the vendor's file applies again.\n" } ?? ""
     let backups = (written?.removed ?? []).map {
-      "\($0) is identical to the file again, and was removed."
+      "The file is as before, and this was removed: \($0)"
     }
     let text = "\(gone)\(stillAsking ?? "\(service) no longer asks for a code.")"
     return ([text] + backups).joined(separator: "\n")

@@ -240,10 +240,10 @@ struct PamEnable: Verb {
     let new = changes.filter { $0.before == nil }
     if changes.isEmpty { return does }
     if changes.count > 1 {
-      return "\(does) Each old file is kept beside the new one, with the date in its name."
+      return "\(does) The old files are kept beside them, dated."
     }
     return new.first.map { "\(does) \($0.path) is new." }
-      ?? "\(does) The old file is kept beside it, with the date in its name."
+      ?? "\(does) The old file is kept beside it, dated."
   }
 
   private struct Answer: Encodable {

@@ -95,7 +95,7 @@ import Testing
     #expect(!done.answer.contains("no longer asks"), "\(done.answer)")
     #expect(
       done.answer.hasSuffix(
-        "sudo still asks for a code, by /etc/pam.d/common-auth:9. For every service that includes "
+        "sudo still asks for a code, by /etc/pam.d/common-auth:9.\nFor every service that includes "
           + "it: sallyport pam disable common-auth\n"), "\(done.answer)")
     #expect(machine.ours("sudo").isEmpty)
   }

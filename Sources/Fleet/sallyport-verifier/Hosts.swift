@@ -127,7 +127,7 @@ extension HostTable.Fault {
     case .database(let fault): fault.sentence
     case .noVerifiers:
       "no verifier has reported an address\n"
-        + "hint: sallyport-verifier run --listen ADDRESS      or invite HOST --verifier ADDRESS"
+        + "hint: sallyport-verifier run --listen ADDRESS  # or invite HOST --verifier ADDRESS"
     case .addresses: "a token has room for 8 verifiers"
     case .system: "no token could be made"
     }

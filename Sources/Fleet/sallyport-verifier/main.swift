@@ -55,7 +55,7 @@ struct Init: ParsableCommand {
     case .former:
       throw Failure(
         "the tables have the former version\n"
-          + "hint: sallyport-verifier migrate      as a role that owns them")
+          + "hint: sallyport-verifier migrate  # as a role that owns them")
     case .other(let number):
       throw Failure(
         "the tables have schema \(number), this version has \(Schema.number)\n"

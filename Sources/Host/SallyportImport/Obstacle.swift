@@ -49,7 +49,7 @@ package struct Obstacle: Error {
     switch error {
     case SystemError(ELOOP):
       self.init("symbolic-link", "the file is a symbolic link") { _ in
-        ["readlink -f \(quoted)      that file can be imported by its name"]
+        ["readlink -f \(quoted)  # that file can be imported by its name"]
       }
     case .notRegular: self.init("not-regular", "not a regular file") { _ in ["ls -ld \(quoted)"] }
     case .tooLong: self.init("too-long", "the file is longer than \(longest / 1024) KiB")

@@ -255,7 +255,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     let done = host.run("join")
     #expect(done.status == 1)
     #expect(done.aside.contains("nobody could log in and become root here"), "\(done.aside)")
-    #expect(done.aside.contains("sallyport enroll NAME      one of: root"))
+    #expect(done.aside.contains("sallyport enroll NAME  # one of: root"))
     #expect(host.asked == [])
     #expect(try host.join("--without-break-glass").status == 0)
   }

@@ -295,7 +295,7 @@ import Testing
     #expect(done.status == 77)
     #expect(done.aside.contains("this host may not change people of it (enrolls = no)"))
     #expect(done.aside.contains("hint: sallyport-verifier invite NAME --enrolls"))
-    #expect(done.aside.contains("sallyport \(words[0])      as the user himself"))
+    #expect(done.aside.contains("sallyport \(words[0])  # as the user himself"))
     #expect(done.answer.isEmpty)
   }
 }

@@ -101,7 +101,7 @@ import Testing
     let hint = "sallyport config check \(path)"
     #expect(
       done.aside.hasSuffix(
-        "sallyport: nothing was changed\nhint: \(hint)      your changes are kept there\n"))
+        "sallyport: nothing was changed\nhint: \(hint)  # your changes are kept there\n"))
   }
 
   @Test func `An editor that saves and fails changes nothing, and its copy is kept`() throws {

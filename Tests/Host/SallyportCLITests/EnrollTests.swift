@@ -111,7 +111,7 @@ import Testing
     #expect(done.answer.contains("Is the phone's clock set automatically? 4 tries left.\n"))
     #expect(done.answer.contains("A code has 6 digits. 3 tries left.\n"))
     #expect(done.answer.contains("1 try left.\n"))
-    #expect(done.aside.hasSuffix("hint: date      compare it with the clock of the phone\n"))
+    #expect(done.aside.hasSuffix("hint: date  # compare it with the clock of the phone\n"))
     #expect(done.aside.hasPrefix("sallyport: no correct code: not enrolled, nothing"))
     #expect(try bench.content().isEmpty)
     let right = try uriCode(try terminal.uri(), at: bench.now)
@@ -197,7 +197,7 @@ import Testing
     #expect(done.aside.hasPrefix("sallyport: alice is already enrolled (1 authenticator)\nhint: "))
     #expect(
       done.aside.contains(
-        "enroll --user alice --allow-missing --store \(bench.directory) --force      replaces"))
+        "enroll --user alice --allow-missing --store \(bench.directory) --force  # replaces"))
     #expect(try bench.content() == before)
   }
 

@@ -73,7 +73,7 @@ struct ImportedReport: Decodable {
       outcome.answer == """
         bob     not imported: line 3: the key is not an even number of hexadecimal digits
                 not imported: the secret has only 16 bits (--force imports it)
-                sallyport enroll bob --store \(bench.directory)      makes a better one
+                sallyport enroll bob --store \(bench.directory)  # makes a better one
         alice   counter, HOTP 6 digits, counter carried over
         1 imported, 1 not. No second scan needed: the apps keep working.
 

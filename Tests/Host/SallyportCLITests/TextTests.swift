@@ -304,9 +304,9 @@ import Testing
         .message(Invocation(verb: "enroll", user: "alice")).written
           == """
           sallyport: alice is already enrolled (2 authenticators)
-          hint: sallyport status alice      shows it
-          hint: sallyport add alice      adds another one
-          hint: sallyport enroll alice --force      replaces everything
+          hint: sallyport status alice  # shows it
+          hint: sallyport add alice  # adds another one
+          hint: sallyport enroll alice --force  # replaces everything
 
           """)
   }

@@ -379,7 +379,7 @@ import Testing
       alone(line).aside == """
         sallyport: you are not root, and the service for your own enrollment does not run
         hint: sudo sallyport \(line)
-        hint: sudo systemctl enable --now sallyport-session.socket      and self_service = yes
+        hint: sudo systemctl enable --now sallyport-session.socket  # and self_service = yes
 
         """)
   }

@@ -11,13 +11,13 @@ import SallyportSupport
 extension CommandError {
   static let isNoHost = CommandError(
     .noInput, "this machine is no host of a fleet",
-    hints: ["sallyport-verifier invite NAME      on a verifier", "sallyport fleet join"])
+    hints: ["sallyport-verifier invite NAME  # on a verifier", "sallyport fleet join"])
 
   static func key(_ fault: PrivateFile.Fault, path: String) -> CommandError {
     let text = fault == .damaged ? "damaged, or not an Ed25519 key (PEM, PKCS #8)" : fault.text
     return CommandError(
       .configuration, printable("\(path): \(text)".utf8, limit: 400),
-      hints: ["sallyport fleet leave      then join again, with a new invitation"])
+      hints: ["sallyport fleet leave  # then join again, with a new invitation"])
   }
 
   /// `user`: nil where it is about all.
@@ -35,9 +35,9 @@ extension CommandError {
         "\(shown(user)) is in the fleet, and this host may not change people of it (enrolls = no); "
           + "nothing was changed", .notPermitted,
         hints: [
-          "sallyport-verifier invite NAME --enrolls      on a verifier, then leave and join again",
+          "sallyport-verifier invite NAME --enrolls  # on a verifier, then leave and join again",
           hasSession
-            ? "sallyport \($0.verb)      as the user himself, on a host that enrolls"
+            ? "sallyport \($0.verb)  # as the user himself, on a host that enrolls"
             : "sudo \($0.again(remark: "on a host that enrolls"))",
         ])
     }
@@ -64,7 +64,7 @@ extension CommandError {
     CommandError(
       .inputOutput,
       "the verifiers cannot tell what the fleet has of \(shown(user)); nothing was changed",
-      hints: ["journalctl -u sallyport-verifier      on the verifiers says why"])
+      hints: ["journalctl -u sallyport-verifier  # on the verifiers says why"])
   }
 
   /// The files of that host verify the codes, and no verifier does.
@@ -73,7 +73,7 @@ extension CommandError {
       .noInput,
       "\(shown(user)) is enrolled by the files of \(printable(host.utf8, limit: 253)), which has "
         + "taken him from the fleet; nothing was changed",
-      hints: ["sallyport fleet push --user \(shellQuoted(user))      there moves him back"])
+      hints: ["sallyport fleet push --user \(shellQuoted(user))  # there moves him back"])
   }
 
   /// What is enrolled is another one by now.
@@ -91,9 +91,9 @@ extension CommandError {
       return Message(
         "it is not known whether \(shown(user)) was changed in the fleet: no answer came", .busy,
         hints: [
-          "sallyport status \(name)      shows what is enrolled",
+          "sallyport status \(name)  # shows what is enrolled",
           makesCodes
-            ? "sallyport backup-codes \(name) --regenerate      where nobody has seen the new codes"
+            ? "sallyport backup-codes \(name) --regenerate  # where nobody has seen the new codes"
             : $0.again(remark: "where it was not"),
         ])
     }

@@ -169,7 +169,7 @@ struct FleetMove: Equatable {
     return switch mark {
     case .push, .merge: "sallyport fleet push --user \(user)"
     case .take: "sallyport fleet take --user \(user)"
-    case nil: "sallyport unenroll \(user) --force      removes the files here"
+    case nil: "sallyport unenroll \(user) --force  # removes the files here"
     }
   }
 }

@@ -79,15 +79,15 @@ extension MoveFault {
   static let keptByPolicy = MoveFault(
     .configuration, "the policy has this machine's files verify his codes (verification = local)",
     unchanged, cause: .wanted
-  ) { _ in ["sallyport config edit      verification = fleet, in [default] or in a rule"] }
+  ) { _ in ["sallyport config edit  # verification = fleet, in [default] or in a rule"] }
 
   static let lastBreakGlass = MoveFault(
     .refused, "nobody else could become root here while the fleet is away", unchanged,
     cause: .wanted
   ) { _ in
     [
-      "sallyport enroll NAME      another account that can become root",
-      "sallyport config edit      [rule break-glass] match_user = NAME, verification = local",
+      "sallyport enroll NAME  # another account that can become root",
+      "sallyport config edit  # [rule break-glass] match_user = NAME, verification = local",
     ]
   }
 
@@ -95,7 +95,7 @@ extension MoveFault {
     .refused, "the fleet has this name, enrolled with other secrets", unchanged
   ) {
     [
-      "sallyport config edit      verification = local, where it is another person",
+      "sallyport config edit  # verification = local, where it is another person",
       $0.again("--keep-fleet", remark: "the same person: keeps what the fleet has"),
     ]
   }
@@ -115,7 +115,7 @@ extension MoveFault {
   static let isTheFleets = MoveFault(
     .configuration, "the policy has the fleet verify his codes (verification = fleet)",
     ", which knows nobody who was taken back" + unchanged
-  ) { _ in ["sallyport config edit      verification = local, in [default] or in a rule"] }
+  ) { _ in ["sallyport config edit  # verification = local, in [default] or in a rule"] }
 
   /// Files that are under way to the fleet, not from it.
   static let isPushed = MoveFault(
@@ -150,7 +150,7 @@ extension MoveFault {
   static let notAllowed = MoveFault(
     .refused, "this host may not enroll people of the fleet (enrolls = no)", unchanged
   ) { _ in
-    ["sallyport-verifier invite NAME --enrolls      on a verifier, then join again"]
+    ["sallyport-verifier invite NAME --enrolls  # on a verifier, then join again"]
   }.ofAll
 
   static func transport(_ fault: TransportFault) -> MoveFault {

@@ -50,7 +50,7 @@ struct FleetJoin: Verb {
       throw CommandError(
         .exists, "this machine is a host of a fleet already: \(file.host)",
         hints: [
-          "sallyport fleet status", "sallyport fleet leave      before it joins another one",
+          "sallyport fleet status", "sallyport fleet leave  # before it joins another one",
         ])
     }
     let people = HostAccounts(
@@ -82,7 +82,7 @@ struct FleetJoin: Verb {
     let steps =
       [left.map { "  \($0)" }].compactMap { $0 } + [
         "  sallyport fleet status",
-        "  sallyport config edit      verification = fleet, in "
+        "  sallyport config edit  # verification = fleet, in "
           + "[default] or in a rule", "  sallyport doctor",
       ]
     let away = breakGlass.map { printable($0.utf8, limit: 64) }.joined(separator: ", ")

@@ -55,7 +55,7 @@ struct FleetLeave: Verb {
     try place.removeKey()
     let next =
       [left.map { "  \($0)" }].compactMap { $0 } + [
-        "  sallyport-verifier revoke \(host.map(shellQuoted) ?? "NAME")      on a verifier"
+        "  sallyport-verifier revoke \(host.map(shellQuoted) ?? "NAME")  # on a verifier"
       ]
     context.output(shared).answer(
       Answer(host: host),
@@ -93,7 +93,7 @@ struct FleetLeave: Verb {
             "\(file):\($0): verification = fleet: without the fleet nobody could log in whose "
               + "codes it verifies"
           } ?? "\(file): cannot be read, so that it is not known whose codes the fleet verifies",
-          hints: ["sallyport config edit      and delete that line"])
+          hints: ["sallyport config edit  # and delete that line"])
       }
     }
     let strangers = try strangers(store, place)

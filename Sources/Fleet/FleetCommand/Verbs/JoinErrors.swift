@@ -6,7 +6,7 @@ import SallyportSupport
 // Why `sallyport fleet join` did not make this machine a host.
 
 extension CommandError {
-  private static let invite = "sallyport-verifier invite NAME      on a verifier"
+  private static let invite = "sallyport-verifier invite NAME  # on a verifier"
 
   static let noToken = CommandError(
     .refused, "no token was typed: nothing was changed", hints: ["\(invite) prints one"])
@@ -36,13 +36,13 @@ extension CommandError {
     case .usedToken:
       CommandError(
         .refused, "another machine has used this token: if that was not you, revoke that host",
-        hints: ["sallyport-verifier hosts      on a verifier shows when"] + hints)
+        hints: ["sallyport-verifier hosts  # on a verifier shows when"] + hints)
     case .expiredToken:
       CommandError(.refused, "the token has expired: one is good for 24 hours", hints: hints)
     case .otherHost:
       CommandError(
         .refused, "this machine's key is that of another host of the fleet",
-        hints: ["sallyport fleet leave      makes a new key possible"] + hints)
+        hints: ["sallyport fleet leave  # makes a new key possible"] + hints)
     }
   }
 
@@ -53,9 +53,9 @@ extension CommandError {
         Message(
           "no verifier can be reached: nothing was changed", .busy,
           hints: [
-            "ss -tn      and look whether a firewall stops port \(VerifierAddress.defaultPort)",
+            "ss -tn  # and look whether a firewall stops port \(VerifierAddress.defaultPort)",
             $0.again(remark: "the token stays good"),
-            "sallyport-verifier invite NAME --verifier ADDRESS      on a verifier, if the token "
+            "sallyport-verifier invite NAME --verifier ADDRESS  # on a verifier, if the token "
               + "has a wrong address",
           ])
       }
@@ -78,7 +78,7 @@ extension CommandError {
     case .revoked:
       CommandError(
         .refused, "the verifiers do not know this host's key: it was revoked, or never joined",
-        hints: ["sallyport fleet leave      then join again, with a new invitation"])
+        hints: ["sallyport fleet leave  # then join again, with a new invitation"])
     }
   }
 
@@ -101,7 +101,7 @@ extension CommandError {
           + "another fleet might take them for somebody else; nothing was changed", .refused,
         hints: [
           $0.again("--same-fleet", remark: "where it is the same fleet: then go on"),
-          "sallyport unenroll NAME --force      removes what is here of one of them",
+          "sallyport unenroll NAME --force  # removes what is here of one of them",
         ])
     }
   }
@@ -116,8 +116,8 @@ extension CommandError {
     return CommandError(
       .refused, ([head] + names.map { "  \($0.text)" }).joined(separator: "\n"),
       hints: [
-        "sallyport fleet join --same \(same)      those who are the same person",
-        "sallyport config edit      a rule with match_user and verification = local for the others",
+        "sallyport fleet join --same \(same)  # those who are the same person",
+        "sallyport config edit  # a rule with match_user and verification = local for the others",
       ])
   }
 
@@ -129,10 +129,10 @@ extension CommandError {
       "nobody could log in and become root here while the fleet is away; nothing was changed",
       hints: [
         candidates.isEmpty
-          ? "sallyport enroll root      an account with a password that can become root"
-          : "sallyport enroll NAME      one of: \(who)",
-        "sallyport config edit      [rule break-glass] match_user = NAME, verification = local",
-        "sallyport fleet join --without-break-glass      if there is another way in",
+          ? "sallyport enroll root  # an account with a password that can become root"
+          : "sallyport enroll NAME  # one of: \(who)",
+        "sallyport config edit  # [rule break-glass] match_user = NAME, verification = local",
+        "sallyport fleet join --without-break-glass  # if there is another way in",
       ])
   }
 }

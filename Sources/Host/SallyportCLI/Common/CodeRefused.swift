@@ -37,7 +37,7 @@ package struct CodeRefused: Equatable {
         "the last accepted code is ahead of the clock; "
           + "codes are refused until \(time), backup codes work", .refused,
         hints: [
-          "date      the clock of this machine",
+          "date  # the clock of this machine",
           invocation.command("resync", remark: "if the clock is now correct"),
         ])
     }

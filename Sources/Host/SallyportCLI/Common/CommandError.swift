@@ -64,7 +64,7 @@ extension CommandError {
       return
     }
     self.init {
-      let fix = "rm \(shellQuoted(trouble.path))      then run sallyport require or exempt again"
+      let fix = "rm \(shellQuoted(trouble.path))  # then run sallyport require or exempt again"
       return Message(Message(trouble, at: $0).text, .badData, hints: [fix])
     }
   }
@@ -197,7 +197,7 @@ extension CommandError {
     let who = $0.user == nil ? "" : "the fleet verifies the codes of \($0.who), and "
     return Message(
       "\(who)this sallyport is built without the fleet; nothing was changed", .configuration,
-      hints: ["sallyport config edit      verification = local, in [default] or in a rule"])
+      hints: ["sallyport config edit  # verification = local, in [default] or in a rule"])
   }
 
   /// A source of accounts may not have listed all; `what` is missing therefore.
@@ -216,7 +216,7 @@ extension CommandError {
 }
 
 extension Message {
-  static let clockHint = "date      compare it with the clock of the phone"
+  static let clockHint = "date  # compare it with the clock of the phone"
 }
 
 /// What was not done because of an error.

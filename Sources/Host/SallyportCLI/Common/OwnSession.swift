@@ -111,7 +111,7 @@ struct OwnSession {
           "you are not root, and the service for your own enrollment does not run", .notPermitted,
           hints: [
             "sudo \($0.again())",
-            "sudo systemctl enable --now sallyport-session.socket      and self_service = yes",
+            "sudo systemctl enable --now sallyport-session.socket  # and self_service = yes",
           ])
       }
     }

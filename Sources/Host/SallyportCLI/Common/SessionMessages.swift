@@ -33,7 +33,7 @@ extension Message {
         .notPermitted,
         hints: [
           "sudo \(invocation.again())",
-          "sudo sallyport config edit      where root sets self_service = yes",
+          "sudo sallyport config edit  # where root sets self_service = yes",
         ])
     case .disabled:
       self.init("the policy has state = disabled: nothing was changed", .notPermitted)
@@ -46,11 +46,11 @@ extension Message {
     case .enrolled:
       self.init(
         "you are enrolled already", .exists,
-        hints: ["sallyport status", "sallyport add      adds another authenticator"])
+        hints: ["sallyport status", "sallyport add  # adds another authenticator"])
     case .noSuchAuthenticator:
       self.init(
         "you have no authenticator \"\(name)\"", .noInput,
-        hints: ["sallyport status      shows their names"])
+        hints: ["sallyport status  # shows their names"])
     case .nameTaken:
       self.init(
         "you already have an authenticator of that name, or of one that looks like it", .exists,
@@ -58,11 +58,11 @@ extension Message {
     case .tooMany:
       self.init(
         "you have \(Enrollment.maximumAuthenticators) authenticators, the maximum", .exists,
-        hints: ["sallyport status      shows which one to remove"])
+        hints: ["sallyport status  # shows which one to remove"])
     case .last:
       self.init(
         "\"\(name)\" is your last authenticator", .refused,
-        hints: ["sallyport add      adds another one first"])
+        hints: ["sallyport add  # adds another one first"])
     case .password: self.init("the password was not accepted: nothing was changed", .refused)
     case .code:
       self.init(
@@ -92,7 +92,7 @@ extension Message {
         "the service failed: it is not known whether anything was changed", .busy,
         hints: [
           "sallyport status",
-          "sallyport backup-codes --regenerate      where nobody has seen the new codes",
+          "sallyport backup-codes --regenerate  # where nobody has seen the new codes",
         ])
     case .inFleet:
       self.init(

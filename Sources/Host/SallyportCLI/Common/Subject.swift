@@ -56,7 +56,7 @@ struct Subject {
     if hasFiles {
       let shown = printable(user.utf8, limit: 64)
       let text = "the files of \(shown) verify no codes: the policy has verification = fleet"
-      let hint = "\(fleet.push(of: account, from: store))      moves them"
+      let hint = "\(fleet.push(of: account, from: store))  # moves them"
       let message = Message(text, .configuration, hints: [hint])
       context.terminal.write(Array(message.written.utf8), to: .aside)
       return files(of: account, under: policy)

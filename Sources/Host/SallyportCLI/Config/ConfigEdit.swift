@@ -40,7 +40,7 @@ struct ConfigEdit: Verb {
       copy.isKept = true
       throw CommandError(error.cause) {
         var message = error.message($0)
-        message.hints.append("\(step)      your changes are kept there")
+        message.hints.append("\(step)  # your changes are kept there")
         return message
       }
     }

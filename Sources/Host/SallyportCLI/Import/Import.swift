@@ -171,7 +171,7 @@ struct ImportPAMOath: ImportVerb {
         .badData,
         "\(shownSource(file)): not a users file of pam_oath: no line has the form TYPE USER "
           + "PASSWORD KEY (line \(listed(list.others.map { "\($0)" })))",
-        hints: ["sallyport import --help      names the kinds of files"])
+        hints: ["sallyport import --help  # names the kinds of files"])
     }
     var candidates: [Candidate] = []
     for line in list.lines where user.map({ line.user == Array($0.utf8) }) ?? true {

@@ -169,7 +169,7 @@ struct PamEnable: Verb {
         }
         guard error.isOn else {
           let only = sallyportCommand("pam enable", on: [word], ["--only"])
-          let hint = "\(only)      leaves \(printable(service.utf8)) without a code"
+          let hint = "\(only)  # leaves \(printable(service.utf8)) without a code"
           throw CommandError {
             var message = error.message($0)
             message.hints.append(hint)

@@ -55,7 +55,7 @@ struct PamPlan {
   /// The command or login that tries out the service.
   var trial: String {
     switch service {
-    case "sshd": "ssh NAME@HOST      (sallyport doctor sshd checks sshd's own settings)"
+    case "sshd": "ssh NAME@HOST  # sallyport doctor sshd checks sshd's own settings"
     case "sudo": "sudo -k true"
     case "sudo-i": "sudo -k -i true"
     case "su", "su-l": "su - NAME"

@@ -84,7 +84,7 @@ extension Context {
     case .absent:
       throw CommandError(
         .noInput, "no change waits to be confirmed: what is not confirmed in time is taken back",
-        hints: ["sallyport pam status", "journalctl -t sallyport      says when"])
+        hints: ["sallyport pam status", "journalctl -t sallyport  # says when"])
     case .unseen(let reason):
       throw CommandError(
         .configuration, printable(reason.utf8, limit: 300),

@@ -34,7 +34,7 @@ extension Context {
         .exists,
         "the change of \(printable(listed(old.names).utf8, limit: 300)) waits to be confirmed",
         hints: [
-          "sallyport pam confirm      to keep it", "sallyport pam revert      to take it back",
+          "sallyport pam confirm  # to keep it", "sallyport pam revert  # to take it back",
         ])
     }
     let now = try time()

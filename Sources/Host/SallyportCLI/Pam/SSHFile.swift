@@ -46,7 +46,7 @@ struct SSHFile {
         .configuration,
         "\(SSHStage.path) was taken back, and sshd does not run as before: \(second.message.text)",
         hints: [
-          "systemctl restart ssh      keep this shell open", "sallyport doctor --service sshd",
+          "systemctl restart ssh  # keep this shell open", "sallyport doctor --service sshd",
         ])
     }
   }

@@ -91,7 +91,7 @@ struct Require: Verb {
       lists.flatMap { LevelChange.list($0, $1, width: output.width) }.joined(separator: "\n"))
     if people.unseen.isEmpty { return Sysexit.done.rawValue }
     let named = invocation(in: context).command("require NAME", undo ? "--undo" : "")
-    let hint = "hint: \(named)      one by one; a rule of sallyport.conf holds for a group\n"
+    let hint = "hint: \(named)  # one by one; a rule of sallyport.conf holds for a group\n"
     context.terminal.write(Array(hint.utf8), to: .aside)
     return Sysexit.busy.rawValue
   }

@@ -217,7 +217,7 @@ extension Machine {
       if let stage = SSHStage(text: text) { return stage }
       throw SSHTrouble(
         .exists, "\(SSHStage.path) is not as this command writes it, and was left as it is",
-        hints: ["rm \(SSHStage.path)      if nobody needs it", SSHTrouble.byHand])
+        hints: ["rm \(SSHStage.path)  # if nobody needs it", SSHTrouble.byHand])
     }
   }
 }

@@ -12,7 +12,7 @@ package struct SSHTrouble: Error {
     message = Message(text, status, hints: hints)
   }
 
-  static let byHand = "sallyport pam enable sshd --sshd none      once sshd is set by hand"
+  static let byHand = "sallyport pam enable sshd --sshd none  # once sshd is set by hand"
 
   /// sshd rejects its configuration, or does not print its settings; with its message.
   package static func sshd(_ complaint: String) -> SSHTrouble {

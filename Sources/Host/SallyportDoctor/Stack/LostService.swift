@@ -34,8 +34,8 @@ package struct LostService: Equatable, Sendable {
     if !isLoosened { return [on, off] }
     // With --yes, enable leaves such lines alone.
     return [
-      "\(command("disable", "--yes")) && \(command("enable", "--yes"))      writes the lines again",
-      "\(on)      on a terminal, shows it and asks first", off,
+      "\(command("disable", "--yes")) && \(command("enable", "--yes"))  # writes the lines again",
+      "\(on)  # on a terminal, shows it and asks first", off,
     ]
   }
 

@@ -50,7 +50,7 @@ package struct Invocation: Equatable {
     let more = store.map { ["--store", shellQuoted($0)] } ?? []
     words.append(commandWords(users, more + (options.isEmpty ? [] : [options])))
     let command = words.filter { !$0.isEmpty }.joined(separator: " ")
-    return remark.isEmpty ? command : "\(command)      \(remark)"
+    return remark.isEmpty ? command : "\(command)  # \(remark)"
   }
 }
 
@@ -74,7 +74,7 @@ extension Invocation {
 
   private func line(_ words: [String], _ remark: String) -> String {
     let text = (["sallyport"] + words.map(shellQuoted)).joined(separator: " ")
-    return text + (remark.isEmpty ? "" : "      \(remark)")
+    return text + (remark.isEmpty ? "" : "  # \(remark)")
   }
 }
 

@@ -100,7 +100,7 @@ import Testing
     let on = machine.run("enable", "sudo", "--yes")
     #expect(on.status == 78, "\(on.answer)")
     #expect(on.aside.contains("sudo-i has no required first factor"))
-    #expect(on.aside.contains("hint: sallyport pam enable sudo --only      leaves sudo-i without"))
+    #expect(on.aside.contains("hint: sallyport pam enable sudo --only  # leaves sudo-i without"))
     #expect(try machine.content() == before)
   }
 

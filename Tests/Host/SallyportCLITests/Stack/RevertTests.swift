@@ -53,7 +53,7 @@ import Testing
       late.aside.hasPrefix(
         "sallyport: no change waits to be confirmed: what is not confirmed in time is taken back\n")
     )
-    #expect(late.aside.contains("hint: journalctl -t sallyport      says when"), "\(late.aside)")
+    #expect(late.aside.contains("hint: journalctl -t sallyport  # says when"), "\(late.aside)")
   }
 
   // decisive

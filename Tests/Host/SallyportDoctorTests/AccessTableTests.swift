@@ -25,6 +25,19 @@ import Testing
     #expect(table.severity == .error)
   }
 
+  @Test func `su is a way where the vendor has its file, and where only other has one`() throws {
+    let text = ["auth", "account", "session"].map { "\($0) required pam_unix.so\n" }.joined()
+    for name in ["su", "login"] {
+      try FileManager.default.removeItem(atPath: "\(fake.root)/etc/pam.d/\(name)")
+    }
+    try fake.write("/usr/lib/pam.d/su", text)
+    try fake.write("/usr/bin/login", "")
+    try fake.write("/etc/pam.d/other", text)
+    let table = table("alice")
+    #expect(verdicts(table, "alice", "su") == [.withoutCode(.noLine)])
+    #expect(verdicts(table, "alice", "login") == [.withoutCode(.otherFile)])
+  }
+
   @Test func `a rule of sudoers that comes later asks all the same`() throws {
     try fake.write(
       "/etc/sudoers", "alice ALL=(ALL) NOPASSWD: ALL\nalice ALL=(ALL) PASSWD: ALL\n")

@@ -120,7 +120,11 @@ final class AccessWays {
     self.others = others
     let asked = facts.ssh?.connections ?? []
     connections = asked.isEmpty ? [.elsewhere(port: "22")] : asked
-    let there = { (name: String) in facts.machine.file("/etc/pam.d/\(name)").value != nil }
+    // Without a file of its own, a program runs that of `other`.
+    let there = { (name: String) in
+      facts.stacks.stack(of: name).file != nil
+        || ["/bin", "/usr/bin"].contains { facts.machine.file("\($0)/\(name)").value != nil }
+    }
     (hasSu, hasLogin) = (there("su"), there("login"))
     services = own + others
     forecaster = Forecaster(facts, services: services + facts.sudoers.services.map(\.service))

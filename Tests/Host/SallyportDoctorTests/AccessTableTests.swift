@@ -271,4 +271,21 @@ import Testing
     #expect(narrow.rows.map(\.user) == ["alice"])
     #expect(Set(narrow.rows.flatMap(\.cells).map(\.way.service)) == ["sudo"])
   }
+
+  /// One whose name begins with a dot: no file of a store can have it.
+  // decisive
+  @Test func `an account that cannot be enrolled is refused by our line alone`() throws {
+    try accounts(["root:x:0:0", "alice:x:1000:1000", ".dot:x:1001:1001"])
+    try fake.write("/etc/pam.d/su", open)
+    try fake.write(
+      "/etc/pam.d/su-l", asks.replacing("required pam_sallyport", with: "optional pam_sallyport"))
+    for policy in ["voluntary", "required"] {
+      try fake.write("/etc/security/sallyport.conf", "[default]\nenrollment = \(policy)\n")
+      let table = table("alice")
+      #expect(verdicts(table, ".dot", "login") == [.refused(.notEnrolled)])
+      #expect(verdicts(table, ".dot", "su") == [.withoutCode(.noLine)])
+      let optional = verdicts(table, ".dot", "su -")
+      #expect(!optional.isEmpty && optional.allSatisfy { $0.mayLetIn })
+    }
+  }
 }

@@ -194,7 +194,7 @@ extension RehearsalCase {
       case .some, .elsewhere, .unknown: "correct horse"
       }
     let login = RehearsedLogin(
-      account: account, service: service, caller: 1000,
+      user: account.name.bytes, service: service, caller: 1000,
       person: RehearsedLogin.Person(password: password, hasCodes: hasCodes))
     return Rehearsal(
       stack: stack, login: login, person: person, answers: answers,

@@ -85,7 +85,7 @@ final class AccessWays {
   struct Class: Hashable {
     fileprivate let isRoot: Bool
     /// The numbers of what the modules of the stacks tell apart.
-    fileprivate let person: [Int]?
+    fileprivate let person: [Int]
     /// The name of the caller, where that is another account.
     fileprivate let caller: String?
     fileprivate let ssh: SSHClass?

@@ -11,6 +11,8 @@ final class Forecaster {
     let enrollment, inFleet: KnownEnrollment
     let note, noteInFleet: String
     let truths: PolicyTerms.Truths
+    /// Of an account that cannot be enrolled.
+    let name: String?
   }
 
   /// What makes two logins alike.
@@ -65,16 +67,16 @@ final class Forecaster {
     _ steps: LoginSteps, of account: AccountFacts.Account, mayBeEmpty: Bool = true,
     around: Decided? = nil
   ) -> Decided {
-    if account.password == .unknown, account.source == .files, account.asAccount != nil {
+    if account.password == .unknown, account.source == .files {
       return Decided(.unseen(.notRoot))
     }
     // It may tell accounts apart.
     let stack = stack(of: steps.service)
-    let all = states(of: account).enumerated().compactMap { index, state -> Decided? in
-      guard let number = numbers(of: account)?[index], let person = person(account, state) else {
-        return nil
-      }
-      let kind = LoginClass(login: steps, person: number, mayBeEmpty: mayBeEmpty, around: around)
+    let numbers = numbers(of: account)
+    let all = states(of: account).enumerated().map { index, state -> Decided in
+      let person = person(account, state)
+      let kind = LoginClass(
+        login: steps, person: numbers[index], mayBeEmpty: mayBeEmpty, around: around)
       if let decided = known[kind] { return decided }
       let end = { (hasCodes: Bool) in
         self.end(steps, account, person, in: stack, hasCodes: hasCodes, mayBeEmpty: mayBeEmpty)
@@ -85,8 +87,7 @@ final class Forecaster {
       known[kind] = decided
       return decided
     }
-    guard let first = all.first else { return Decided(.refused(.notEnrolled)) }
-    return all.allSatisfy { $0.verdict == first.verdict } ? first : facts.fleet.doubt
+    return all.allSatisfy { $0.verdict == all[0].verdict } ? all[0] : facts.fleet.doubt
   }
 
   /// What hangs on an enrollment that was not looked for is not known.
@@ -102,7 +103,7 @@ final class Forecaster {
     in stack: ServiceStack, hasCodes: Bool, mayBeEmpty: Bool
   ) -> Rehearsal.End {
     let login = RehearsedLogin(
-      account: person.account, service: steps.service, remote: steps.remote,
+      user: Array(account.name.utf8), service: steps.service, remote: steps.remote,
       caller: steps.isRoots ? 0 : steps.isOwn ? account.uid : 65_533,
       person: RehearsedLogin.Person(
         password: password(of: account, isKnown: steps.knowsPassword), hasCodes: hasCodes),
@@ -132,10 +133,9 @@ final class Forecaster {
     }
   }
 
-  private func person(_ account: AccountFacts.Account, _ state: FleetState) -> KnownPerson? {
-    guard let known = account.asAccount else { return nil }
-    return KnownPerson(
-      account: known,
+  private func person(_ account: AccountFacts.Account, _ state: FleetState) -> KnownPerson {
+    KnownPerson(
+      account: account.asAccount,
       enrollment: facts.isStoreBroken ? .broken : facts.enrollments[account.name] ?? .none,
       inFleet: state.enrollment,
       note: facts.notes[account.name], noteInFleet: state.level,
@@ -145,13 +145,10 @@ final class Forecaster {
   }
 
   /// Of its classes, one for each state of the fleet that may be: accounts with the same numbers
-  /// end alike in every login. nil as for `asAccount`.
-  func numbers(of account: AccountFacts.Account) -> [Int]? {
+  /// end alike in every login.
+  func numbers(of account: AccountFacts.Account) -> [Int] {
     if let numbers = numbers[account.name] { return numbers }
-    let found = states(of: account).compactMap { state in
-      person(account, state).map { number(of: kind(of: account, $0)) }
-    }
-    if found.isEmpty { return nil }
+    let found = states(of: account).map { number(of: kind(of: account, person(account, $0))) }
     numbers[account.name] = found
     return found
   }
@@ -164,14 +161,16 @@ final class Forecaster {
   }
 
   private func kind(of account: AccountFacts.Account, _ person: KnownPerson) -> PersonClass {
-    let truths = terms.truths(of: person.account) { facts.isMember(account, of: $0) }
+    let truths = terms.truths(of: Array(account.name.utf8), account.uid) {
+      facts.isMember(account, of: $0)
+    }
     // The truths have what the uid means.
     var traits = traits(of: account)
     traits.uid = 0
     return PersonClass(
       traits: traits, enrollment: person.enrollment, inFleet: person.inFleet,
       note: String(describing: person.note), noteInFleet: String(describing: person.noteInFleet),
-      truths: truths)
+      truths: truths, name: person.account == nil ? account.name : nil)
   }
 
   private func traits(of account: AccountFacts.Account) -> AccountTraits {

@@ -69,7 +69,7 @@ extension ModuleAnswers {
     }
     switch attribute {
     case "user", "login", "name":
-      return holds(String(decoding: login.account.name.bytes, as: UTF8.self), sign, value)
+      return holds(String(decoding: login.user, as: UTF8.self), sign, value)
     case "uid":
       let number = UInt32(value)
       return number.map { compare(traits.uid, sign, $0) } ?? holds("\(traits.uid)", sign, value)

@@ -7,7 +7,8 @@ import SallyportSystem
 
 /// What is known of the person whose login is rehearsed, beside the account database.
 struct KnownPerson {
-  let account: Account
+  /// nil for a name that nobody can be enrolled under.
+  let account: Account?
   /// In the files of this machine, and in the fleet.
   let enrollment, inFleet: KnownEnrollment
   let note: UserNote.Level?

@@ -21,7 +21,7 @@ final class RehearsedApplication: PAMApplication {
     (self.phase, self.needsCode) = (phase, needsCode)
   }
 
-  func user() throws(PAMFailure) -> [UInt8] { login.account.name.bytes }
+  func user() throws(PAMFailure) -> [UInt8] { login.user }
   func service() -> [UInt8] { Array(login.service.utf8) }
   func remoteHost() -> [UInt8]? { login.remote.map { Array($0.utf8) } }
   func password() -> Secret? { handle.password }

@@ -41,7 +41,10 @@ final class RehearsedAuthority: CodeAuthority {
     _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
     after first: FirstFactor
   ) throws(StoreTrouble) -> AuthStep {
-    guard let account else { return .prompt(pending(.invalid(typed), [], context)) }
+    guard let account else {
+      barrier = .notEnrolled
+      return .prompt(pending(.invalid(typed), [], context))
+    }
     if let pending = try enrolled(account, in: context) { return .prompt(pending) }
     let level = try level(of: account, in: context)
     switch level.action(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first) {

@@ -31,7 +31,8 @@ struct RehearsedLogin {
     case never
   }
 
-  let account: Account
+  /// PAM_USER
+  let user: [UInt8]
   let service: String
   /// PAM_RHOST
   var remote: String?

@@ -6,7 +6,7 @@ import SallyportSystem
 
 /// The store of a rehearsed login. It reads policies, and writes nothing.
 final class RehearsedStore: LoginStore {
-  private let account: Account
+  private let account: Account?
   private let policies: PolicySources
   private let groups: (_ name: [UInt8]) -> Tristate
   /// The policy that the line got last, and the file whose lines made it.
@@ -14,7 +14,7 @@ final class RehearsedStore: LoginStore {
   private var file: (path: String, PolicyFile)?
 
   init(
-    _ account: Account, _ policies: PolicySources, groups: @escaping (_ name: [UInt8]) -> Tristate
+    _ account: Account?, _ policies: PolicySources, groups: @escaping (_ name: [UInt8]) -> Tristate
   ) {
     (self.account, self.policies, self.groups) = (account, policies, groups)
   }
@@ -34,7 +34,9 @@ final class RehearsedStore: LoginStore {
     return FileLocation(file: path, line: file.line(of: key))
   }
 
-  func account(named name: UserName) throws(StoreTrouble) -> Account { account }
+  func account(named name: UserName) throws(StoreTrouble) -> Account {
+    account ?? Account(name: name, uid: nil, group: nil)
+  }
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate { groups(group) }
   func isOwn(_ address: NumericAddress) -> Bool { false }
   let hasSessions = false

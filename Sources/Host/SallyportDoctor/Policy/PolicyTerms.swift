@@ -81,9 +81,14 @@ struct PolicyTerms {
   }
 
   func truths(of account: Account, isMember: (_ group: String) -> Tristate) -> Truths {
+    truths(of: account.name.bytes, account.uid, isMember: isMember)
+  }
+
+  func truths(
+    of name: [UInt8], _ uid: UInt32?, isMember: (_ group: String) -> Tristate
+  ) -> Truths {
     Truths(
-      isSuperuser: account.uid == 0, user: users[account.name.bytes], groups: groups.map(isMember),
-      numbers: numbers.map { number in account.uid.map { $0 < number ? -1 : $0 == number ? 0 : 1 } }
-    )
+      isSuperuser: uid == 0, user: users[name], groups: groups.map(isMember),
+      numbers: numbers.map { number in uid.map { $0 < number ? -1 : $0 == number ? 0 : 1 } })
   }
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from own_sshd import (  # noqa: F401: a fixture
-    CONFIG, OURS, PACKAGED, content, daemon, enable, killed, visible)
+    CONFIG, DROP_INS, OURS, PACKAGED, content, daemon, enable, killed, visible)
 from support.hosts import PASSWORD, UIDS, edit
 from support.sallyport import sallyport
 
@@ -67,6 +67,16 @@ def test_a_block_of_somebody_else_that_would_count_is_told_and_nothing_is_change
     done = enable("--sshd", "match")
     assert done.returncode == 78, done.stdout
     assert content() == before and daemon.by_key("alice")
+
+
+def test_what_counts_for_everybody_is_not_told_of_each_where_no_line_includes_ours(mixed, daemon):
+    here = (DROP_INS / "90-here.conf").read_text()
+    CONFIG.write_text(PACKAGED.replace("Include ", "#Include ") + here)
+    daemon.reload()
+    before = content()
+    done = enable("--sshd", "match")
+    assert done.returncode == 78 and content() == before, done.stdout
+    assert str(OURS) not in done.stderr and "alice" not in done.stderr, done.stderr
 
 
 def test_the_blocks_are_proposed_and_what_changes_is_told_for_each(mixed, daemon):

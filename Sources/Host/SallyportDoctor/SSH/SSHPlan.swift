@@ -65,9 +65,10 @@ package struct SSHPlan {
       let changed = machine.assuming(sshFile: last.text)
       planned = SSHConfiguration(of: changed)
       after = try SSHSurvey(of: changed, planned, accounts, people: names)
-      let found =
-        after.mismatches(with: last, planned, enrolled: enrolled, keyed: keyed)
-        + SSHPlan.mismatches(of: changed, accounts, with: last, keyed, enrolled: enrolled)
+      var found = after.mismatches(with: last, planned, enrolled: enrolled, keyed: keyed)
+      if found.isEmpty {
+        found = SSHPlan.mismatches(of: changed, accounts, with: last, keyed, enrolled: enrolled)
+      }
       if !found.isEmpty { throw .shadowed(found) }
     }
     byKeyAlone = after.exceptions(enrolled).compactMap { part in

@@ -113,14 +113,22 @@ import Testing
   }
 
   @Test func `What is meant to be without a code is shown`() throws {
-    let text = "[default]\nwithout_code = git:sshd\n"
+    let text = "[default]\nwithout_code = root:sshd\n"
     let done = try check(text)
     #expect(done.status == 0 && done.aside == "")
-    #expect(done.answer.contains("\nwithout_code  git:sshd  \(machine.root)/policy:2\n"))
+    #expect(done.answer.contains("\nwithout_code  root:sshd  \(machine.root)/policy:2\n"))
     #expect(try check("").answer.contains("\nwithout_code  -  built in\n"))
     #expect(
-      try check("[default]\nwithout_code = git:ssdh\n").aside
+      try check("[default]\nwithout_code = root:ssdh\n").aside
         == "\(machine.root)/policy:2: warning: there is no service ssdh. Did you mean: sshd\n")
+  }
+
+  // decisive
+  @Test func `An account that is not there is named, with the line of without_code`() throws {
+    let done = try check("[default]\nwithout_code = root:sshd, no-such-git:sshd\n")
+    #expect(done.status == 0)
+    #expect(
+      done.aside == "\(machine.root)/policy:2: warning: there is no account no-such-git\n")
   }
 
   @Test func `On a verifier nothing is without a code on purpose`() throws {

@@ -27,7 +27,7 @@ struct PolicyCheck: Encodable {
     if !errors.isEmpty { return }
     let found =
       text.warnings() + PolicyCheck.strangeServices(in: text, context.stacks)
-      + PolicyCheck.idlePurposes(in: text)
+      + PolicyCheck.idlePurposes(in: text, context)
     warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
   }
 
@@ -47,12 +47,27 @@ struct PolicyCheck: Encodable {
     }
   }
 
-  /// Hosts go by their own files.
-  private static func idlePurposes(in text: PolicyText) -> [(String, Int)] {
+  /// Words of `without_code` without an effect: their account is not there, or hosts go by their
+  /// own files.
+  private static func idlePurposes(in text: PolicyText, _ context: Context) -> [(String, Int)] {
     let directory = text.path.lastIndex(of: "/").map { text.path[...$0] } ?? ""
     let isVerifiers = (try? facts(of: directory + "identity.key")) != nil
-    let lines = Set(text.purposes().compactMap(\.location.line))
-    return isVerifiers ? lines.map { ("without_code has no effect on a verifier", $0) } : []
+    if isVerifiers {
+      let lines = Set(text.purposes().compactMap(\.location.line))
+      return lines.map { ("without_code has no effect on a verifier", $0) }
+    }
+    return text.purposes().filter { isAbsent($0.account, context) }.map { purpose in
+      let name = purpose.account.utf8
+      let shown = mayHoldSecret(name) ? "of this name" : printable(name, limit: 100)
+      return ("there is no account \(shown)", purpose.location.line ?? 0)
+    }
+  }
+
+  /// Not if that cannot be known.
+  private static func isAbsent(_ account: String, _ context: Context) -> Bool {
+    do throws(CommandError) { return try context.account(account).uid == nil } catch {
+      return false
+    }
   }
 
   /// Prints each on standard error, where there is a terminal for that. Throws if there are errors.

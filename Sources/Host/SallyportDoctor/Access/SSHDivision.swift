@@ -76,7 +76,7 @@ package struct SSHDivision {
   }
 
   /// Whether some have a key, and others nothing but a password.
-  package var isMixed: Bool { !keyed.isEmpty && !others.isEmpty }
+  package var isMixed: Bool { !(keyed.isEmpty && alone.isEmpty) && !others.isEmpty }
 }
 
 extension AccessFacts {

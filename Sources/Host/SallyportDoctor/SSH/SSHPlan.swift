@@ -56,7 +56,9 @@ package struct SSHPlan {
     if method.isMixed { try before.base.needPasswords(for: method) }
     last = SSHStage(method: method, people: method == .match ? people : SSHPeople())
     keyed = Set(accounts.keyed(last.people))
-    if method == .match, keyed.isEmpty { throw SSHTrouble.nobodyHasAKey(people, accounts) }
+    if method == .match, keyed.isEmpty, people.keyGroup != nil || people.aloneUsers.isEmpty {
+      throw SSHTrouble.nobodyHasAKey(people, accounts)
+    }
     isSetByOthers =
       current == nil
       && before.mismatches(with: last, configuration, enrolled: enrolled, keyed: keyed).isEmpty

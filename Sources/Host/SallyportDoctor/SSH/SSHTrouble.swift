@@ -30,18 +30,16 @@ package struct SSHTrouble: Error {
     return trouble
   }
 
-  /// Nobody is in the block of `match` for those with a key. Robots may have one, and are let in by
-  /// it alone.
+  /// Nobody is in the block of `match` for those with a key: not in the group, or nobody has a key
+  /// at all.
   static func nobodyHasAKey(_ people: SSHPeople, _ accounts: AccountFacts) -> SSHTrouble {
+    guard let group = people.keyGroup else {
+      return SSHTrouble(
+        .usage, "nobody has a key that sshd takes",
+        hints: ["sallyport pam enable sshd --sshd password+code"])
+    }
     let robots = listed(people.aloneUsers)
     let others = robots.isEmpty ? "" : " but \(robots), who have no password and are not enrolled"
-    guard let group = people.keyGroup else {
-      // Another method would ask the robots for a password that they do not have.
-      let next = people.aloneUsers.first.map { sallyportCommand("enroll", on: [$0]) }
-      return SSHTrouble(
-        .usage, "nobody has a key that sshd takes\(others)",
-        hints: [next ?? "sallyport pam enable sshd --sshd password+code"])
-    }
     let name = "the group \(printable(group.utf8, limit: 64))"
     let text =
       if !accounts.hasAllGroups {

@@ -202,12 +202,27 @@ import Testing
   }
 
   // decisive
-  @Test func `is not made for robots alone, who would be asked for a password by another`() throws {
+  @Test func `is made for robots alone, beside people with passwords`() throws {
+    try machine.write("/etc/shadow", "root:!::\nalice:!::\ngit:!::\nbob:$6$x::\n")
     try machine.write(
-      "/etc/passwd", "root:x:0:0::/root:/bin/sh\ngit:x:1001:1001::/home/git:/bin/sh\n")
+      "/etc/passwd",
+      "root:x:0:0::/root:/bin/sh\ngit:x:1001:1001::/home/git:/bin/sh\n"
+        + "bob:x:1002:1002::/home/bob:/bin/sh\n")
+    let shown = machine.run("enable", "sshd", "--dry-run", "--force").answer
+    #expect(shown.contains("--sshd match` asks each for what they have:"), "\(shown)")
+    let done = match("--force")
+    #expect(done.status == 0, "\(done.aside)")
+    let people = SSHPeople(aloneUsers: ["git"])
+    #expect(sshd.dropIn == SSHStage(method: .match, people: people).text)
+    #expect(match("--force").answer.contains("Nothing was changed."))
+    #expect(machine.run("disable", "sshd", "--yes").status == 0 && sshd.dropIn == nil)
+  }
+
+  // decisive
+  @Test func `is not made where nobody has a key`() throws {
+    try machine.write("/etc/passwd", "root:x:0:0::/root:/bin/sh\n")
     let refused = match()
-    #expect(refused.status != 0)
-    #expect(refused.aside.contains("hint: sallyport enroll git\n"), "\(refused.aside)")
-    #expect(!refused.aside.contains("password+code"), "\(refused.aside)")
+    #expect(refused.status == 64, "\(refused.answer)")
+    #expect(refused.aside.contains("nobody has a key that sshd takes\n"), "\(refused.aside)")
   }
 }

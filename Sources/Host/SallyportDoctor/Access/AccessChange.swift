@@ -79,7 +79,7 @@ private struct Ways {
       users.append(row.user)
       ways[row.user] = row.cells.reduce(into: []) { ways, cell in
         if let index = ways.firstIndex(where: { $0.name == cell.way.whole }) {
-          if ways[index].cell.verdict.badness < cell.verdict.badness { ways[index].cell = cell }
+          if ways[index].cell.verdict.isBehind(cell.verdict) { ways[index].cell = cell }
         } else {
           ways.append((cell.way.whole, cell))
         }
@@ -98,6 +98,17 @@ private struct Ways {
 
   static func verdict(_ way: AccessWay, in ways: [Way]) -> Verdict {
     cell(way, in: ways)?.verdict ?? .refused(.noMethod)
+  }
+}
+
+extension Verdict {
+  /// Whether the other one is told in its place. Of the lists by which nobody gets in, that is one
+  /// at which we refuse: what another asks for, such as a key, the account may never have had.
+  fileprivate func isBehind(_ other: Verdict) -> Bool {
+    switch (self, other) {
+    case (.refused(let old), .refused(let new)): !old.isOurs && new.isOurs
+    case (.refused, _), (.asked, _), (.unseen, _), (.withoutCode, _): badness < other.badness
+    }
   }
 }
 

@@ -225,4 +225,11 @@ import Testing
     #expect(refused.status == 64, "\(refused.answer)")
     #expect(refused.aside.contains("nobody has a key that sshd takes\n"), "\(refused.aside)")
   }
+
+  // decisive
+  @Test func `tells who has no key of the list without one`() {
+    let shown = told(
+      machine.run("enable", "sshd", "--sshd", "either", "--dry-run").answer)
+    #expect(shown.contains("refused bob at sshd not enrolled"), "\(shown)")
+  }
 }

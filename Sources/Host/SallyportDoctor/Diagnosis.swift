@@ -103,8 +103,6 @@ package struct Diagnosis {
       if !list.contains(effect.who) { list.append(effect.who) }
     }
   }
-
-  package func count(_ severity: Severity) -> Int { findings.count { $0.severity == severity } }
 }
 
 extension Finding {

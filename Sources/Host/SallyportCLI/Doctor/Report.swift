@@ -103,11 +103,27 @@ struct Report {
     hasMarks ? severity.sign : padded("\(severity)", 7)
   }
 
-  /// Of the findings, and of what the table tells of several accounts together.
+  /// Of the findings, and of what the table tells of several accounts together; what both tell
+  /// counts once.
   private func number(_ severity: Severity) -> Int {
-    let groups = access?.groups.filter { $0.severity == severity }.count ?? 0
+    let groups = access?.groups ?? []
+    let findings = diagnosis.findings.count { finding in
+      finding.severity == severity && !groups.contains { $0.tells(of: finding) }
+    }
+    let own = groups.filter { $0.severity == severity }
+    let places = own.filter { $0.location != nil }.map { Place($0.verdict, $0.location) }
+    let again = places.count - Set(places).count
     let gaps = severity == .unseen ? access?.gaps.count ?? 0 : 0
-    return diagnosis.count(severity) + groups + gaps
+    return findings + own.count - again + gaps
+  }
+
+  private struct Place: Hashable {
+    let verdict: Verdict
+    let location: FileLocation?
+
+    init(_ verdict: Verdict, _ location: FileLocation?) {
+      (self.verdict, self.location) = (verdict, location)
+    }
   }
 
   private var count: String {
@@ -151,6 +167,21 @@ struct Report {
     let errors, warnings, unseen: Int
     let lockedOut, inWithoutCode: [String]
     @OrNull var access: AccessFactsJSON?
+  }
+}
+
+extension AccessGroup {
+  /// Whether it is what the finding says of who gets in, and no less bad.
+  fileprivate func tells(of finding: Finding) -> Bool {
+    guard let effect = finding.effect, severity >= finding.severity,
+      finding.services.contains(where: services.contains)
+    else { return false }
+    let isSame =
+      switch (verdict, effect.kind) {
+      case (.withoutCode, .letsIn), (.refused, .locksOut): true
+      case (.withoutCode, .locksOut), (.refused, .letsIn), (.asked, _), (.unseen, _): false
+      }
+    return isSame && (location == nil || finding.location == nil || location == finding.location)
   }
 }
 

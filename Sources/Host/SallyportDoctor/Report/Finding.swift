@@ -141,7 +141,7 @@ package struct Effect: Equatable, Encodable {
     case locksOut, letsIn
   }
 
-  let kind: Kind
+  package let kind: Kind
   let who: String
 
   /// Who cannot log in.

@@ -47,6 +47,24 @@ import Testing
   }
 
   // decisive
+  @Test func `counts once what a finding and the table tell`() throws {
+    let before = try errors(machine.doctor("sudo").answer)
+    try machine.write("/etc/sudoers", "alice ALL=(ALL) NOPASSWD: ALL\nbob ALL=(ALL) ALL\n")
+    let told = machine.doctor("sudo").answer
+    #expect(told.contains("NOPASSWD"))
+    #expect(try errors(told) == before + 1, "\(told)")
+  }
+
+  /// As the last line of the findings counts them.
+  private func errors(_ told: String) throws -> Int {
+    let line = try #require(
+      told.split(separator: "\n").first {
+        $0.contains(" error") && $0.hasSuffix(".") && $0.first?.isNumber == true
+      })
+    return try #require(Int(line.prefix { $0.isNumber }))
+  }
+
+  // decisive
   @Test func `names whose code sudo asks for`() throws {
     try machine.write("/etc/sudoers", "Defaults rootpw\nalice ALL=(ALL) ALL\n")
     try machine.write("/etc/shadow", "root:$6$x::\nalice:$6$x::\nbob:$6$x::\n")

@@ -47,6 +47,22 @@ def test_each_is_asked_for_what_they_have(more, mixed, daemon):
     assert daemon.by_key("alice") and daemon.by_key("git") and daemon.enter("bob", None)
 
 
+def test_a_robots_block_stands_alone_where_nobody_else_has_a_key(mixed, daemon):
+    bob = mixed[1]
+    Path("/home/alice/.ssh/authorized_keys").unlink()
+    before = content()
+    done = enable("--sshd", "match")
+    assert done.returncode == 0, done.stderr
+    assert OURS.read_text().count("Match") == 1 and "Match User git\n" in OURS.read_text()
+    assert daemon.by_key("git")
+    assert not daemon.enter("bob", bob.wrong())
+    assert daemon.enter("bob", bob.code())
+    assert "Nothing was changed" in enable().stdout
+    done = sallyport("pam", "disable", "sshd", "--yes")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert content() == before and daemon.by_key("git")
+
+
 def test_each_chooses_between_a_key_and_the_password(mixed, daemon):
     alice, bob = mixed
     done = enable("--sshd", "either")

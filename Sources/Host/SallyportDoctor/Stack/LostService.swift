@@ -46,7 +46,7 @@ package struct LostService: Equatable, Sendable {
   /// For doctor: only what can be run as it stands is a command.
   var fixes: [Fix] {
     commands.map { line in
-      line.contains("      ") ? .advice(line.replacing("      ", with: ": ")) : .command(line)
+      line.contains("  # ") ? .advice(line.replacing("  # ", with: ": ")) : .command(line)
     }
   }
 }

@@ -38,7 +38,7 @@ struct StoreFindings {
 
   /// The command in a hint, without its remark; as advice if it only shows something.
   private func fix(_ hint: String) -> Fix {
-    let command = hint.split(separator: "      ").first.map(String.init) ?? hint
+    let command = hint.split(separator: "  # ").first.map(String.init) ?? hint
     let acts = ["chmod ", "chown ", "sallyport "].contains { command.hasPrefix($0) }
     return acts ? .command(command) : .advice(command)
   }

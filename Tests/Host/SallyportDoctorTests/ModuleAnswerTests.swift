@@ -189,6 +189,10 @@ import Testing
     RehearsalCase(
       name: "nologin", stack: both + "account required pam_nologin.so\n" + RehearsalCase.account,
       isNoLogin: true, wanted: .refused(.noLogin)),
+    RehearsalCase(
+      name: "nologin by another file",
+      stack: both + "account required pam_nologin.so file=/no\n" + RehearsalCase.account,
+      isNoLogin: true, wanted: .asked(.code)),
     only("auth required pam_warn.so"), only("auth required pam_selinux.so"),
     only("auth required pam_limits.so"), only("auth required pam_motd.so"),
     only("auth required pam_faillock.so authfail"), only("auth required pam_env.so"),

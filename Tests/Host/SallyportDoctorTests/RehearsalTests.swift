@@ -185,7 +185,7 @@ extension RehearsalCase {
       account: account, enrollment: enrollment, inFleet: .none, note: note,
       isMember: { _ in .no })
     let answers = ModuleAnswers(
-      traits: traits, isNoLogin: isNoLogin,
+      traits: traits, isNoLogin: { [isNoLogin] in isNoLogin && $0 == nil },
       isMissing: { ["pam_gone.so", "pam_sallport.so"].contains($0.module) }, isMember: { _ in .no })
     let password: String? =
       switch traits.password {

@@ -16,6 +16,8 @@ struct SSHForecastCase: CustomTestStringConvertible {
   /// From the password on, in /etc/shadow.
   var shadow = "$6$x$y:19000:0:99999:7:::"
   var hasKey = false
+  /// A file that keeps all but root out.
+  var noLogin: String?
   var stack = "auth required pam_unix.so\nauth required pam_sallyport.so\n"
   let wanted: [Verdict]
   var testDescription: String { name }
@@ -61,6 +63,12 @@ struct SSHForecastCase: CustomTestStringConvertible {
       name: "without PAM, and over", settings: noPAM, shadow: "$6$x$y:19000:0:99999:7::1:",
       wanted: [.refused(.expired)]),
     SSHForecastCase(
+      name: "without PAM, and nobody may log in", settings: noPAM, noLogin: "/etc/nologin",
+      wanted: [.refused(.noLogin)]),
+    SSHForecastCase(
+      name: "without PAM, by a file that sshd does not know", settings: noPAM,
+      noLogin: "/run/nologin", wanted: [.withoutCode(.noPAM)]),
+    SSHForecastCase(
       name: "nothing at all",
       settings: [
         "authenticationmethods none", "permitemptypasswords yes", "passwordauthentication yes",
@@ -100,6 +108,7 @@ struct SSHForecastCase: CustomTestStringConvertible {
       let settings = (isThere ? one.there : []) + one.settings + [Healthy.sshText]
       return .seen(CommandOutput(output: settings.joined(separator: "\n") + more))
     }
+    if let path = one.noLogin { try fake.write(path, "") }
     var facts = AccessFacts(
       of: machine, Store(root: Array("\(fake.root)/store".utf8), owner: .effectiveUser),
       at: Healthy.now)

@@ -26,7 +26,6 @@ final class Forecaster {
 
   let facts: AccessFacts
   private var terms: PolicyTerms
-  private let isNoLogin: Bool
   private let day: Int
   private let systemUsers: SystemUsers
   private var stacks: [String: ServiceStack] = [:]
@@ -36,12 +35,10 @@ final class Forecaster {
   private var count = 0
   /// By the name of the account.
   private var numbers: [String: [Int]] = [:]
+  private var noLogins: [String?: Bool] = [:]
 
   init(_ facts: AccessFacts, services: [String]) {
     self.facts = facts
-    isNoLogin = ["/etc/nologin", "/run/nologin", "/var/run/nologin"].contains {
-      facts.machine.file($0).value != nil
-    }
     day = Int(facts.now.seconds / 86_400)
     systemUsers = SystemUsers(of: facts.machine)
     terms = PolicyTerms(of: [], facts.policies)
@@ -184,6 +181,15 @@ final class Forecaster {
   /// Whether the account, not its password alone, is over.
   func hasExpired(_ account: AccountFacts.Account) -> Bool {
     account.aging?.state(on: day) == .expired
+  }
+
+  /// Whether root alone may log in now; nil: by one of the files that pam_nologin(8) looks for.
+  func isNoLogin(by file: String?) -> Bool {
+    if let found = noLogins[file] { return found }
+    let files = file.map { [$0] } ?? ["/etc/nologin", "/run/nologin", "/var/run/nologin"]
+    let isFound = files.contains { facts.machine.file($0).value != nil }
+    noLogins[file] = isFound
+    return isFound
   }
 
   private func answers(for account: AccountFacts.Account) -> ModuleAnswers {

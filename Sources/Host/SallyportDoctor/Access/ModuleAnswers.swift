@@ -31,8 +31,8 @@ struct ModuleAnswers {
   }
 
   let traits: AccountTraits
-  /// Whether root alone may log in now.
-  let isNoLogin: Bool
+  /// Whether root alone may log in now, by this file of nologin(5); nil: by one of the usual.
+  let isNoLogin: (_ file: String?) -> Bool
   /// By login.defs(5).
   var systemUsers = SystemUsers()
   /// Whether the module of an entry cannot be loaded.
@@ -70,7 +70,10 @@ struct ModuleAnswers {
   static func shut(_ code: PAMCode) -> Answer { Answer(code: code, barrier: .stackShut) }
 
   private func noLogin(_ entry: StackEntry) -> Answer {
-    if isNoLogin, traits.uid != 0 { return Answer(code: .authenticationError, barrier: .noLogin) }
+    let file = entry.arguments.last { $0.hasPrefix("file=") }.map { String($0.dropFirst(5)) }
+    if isNoLogin(file), traits.uid != 0 {
+      return Answer(code: .authenticationError, barrier: .noLogin)
+    }
     return Answer(code: entry.arguments.contains("successok") ? .success : .ignore)
   }
 

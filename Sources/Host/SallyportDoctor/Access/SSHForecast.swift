@@ -145,6 +145,9 @@ struct SSHForecast {
   private func withoutPAM(_ entrance: SSHEntrance, _ account: AccountFacts.Account) -> Decided {
     if entrance.methods.contains("keyboard-interactive") { return Decided(.refused(.noMethod)) }
     if forecaster.hasExpired(account) { return Decided(.refused(.expired)) }
+    if account.uid != 0, forecaster.isNoLogin(by: "/etc/nologin") {
+      return Decided(.refused(.noLogin), at: FileLocation(file: "/etc/nologin"))
+    }
     if entrance.methods.contains("password") {
       let isBlank = account.password == .blank
       if account.password == .none || isBlank && !entrance.takesEmptyPassword {

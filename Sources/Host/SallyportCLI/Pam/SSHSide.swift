@@ -5,7 +5,19 @@ import SallyportCore
 import SallyportDoctor
 import SallyportSupport
 
-extension SSHMethod: ExpressibleByArgument {}
+extension SSHMethod: ExpressibleByArgument {
+  /// As --help explains each.
+  package var defaultValueDescription: String {
+    switch self {
+    case .passwordCode: "The password and a code."
+    case .keyCode: "A key and a code."
+    case .keyPasswordCode: "A key, the password and a code."
+    case .match: "Each account what it has, a robot its key alone."
+    case .either: "A code, and a key or the password, as each person likes."
+    case .none: "sshd's settings stay as they are."
+    }
+  }
+}
 
 /// The sshd side of `pam enable`: our file in sshd's configuration, and the check that the running
 /// sshd has read it.

@@ -34,6 +34,16 @@ import Testing
     #expect(sshd.events.suffix(2) == ["reload, PAM asks", "reload"])
   }
 
+  // decisive
+  @Test func `that is misspelt is explained by the help`() {
+    let wrong = machine.run("enable", "sshd", "--sshd", "key")
+    #expect(wrong.status == 64)
+    #expect(wrong.aside.contains("hint: sallyport pam enable --help\n"), "\(wrong.aside)")
+    let help = machine.run("enable", "--help").answer
+    #expect(help.contains("- A key and a code.\n"), "\(help)")
+    #expect(help.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(help)")
+  }
+
   @Test func `where nothing is proven nothing is left`() throws {
     let before = try machine.content()
     sshd.isListening = false

@@ -33,6 +33,9 @@ struct SSHForecastCase: CustomTestStringConvertible {
       wanted: [.asked(.code)]),
     SSHForecastCase(name: "a key that is missing", settings: key, wanted: [.refused(.noKey)]),
     SSHForecastCase(
+      name: "two keys", settings: ["authenticationmethods publickey,publickey"], hasKey: true,
+      wanted: [.unseen(.keysElsewhere)]),
+    SSHForecastCase(
       name: "a key alone, of a program", settings: key, shadow: "*:19000:0:99999:7:::",
       hasKey: true, wanted: [.withoutCode(.keyAlone)]),
     SSHForecastCase(

@@ -42,6 +42,12 @@ struct KeyLineCase: CustomTestStringConvertible {
       name: "one that signs others", line: "cert-authority,principals=\"a\" \(key)",
       answer: .unseen(.elsewhere(keyword: "cert-authority"))),
     KeyLineCase(
+      name: "an option that sshd may not know", line: "No-PTY,command=\"a\",no-such-word \(key)",
+      answer: .unseen(.elsewhere(keyword: "no-such-word"))),
+    KeyLineCase(
+      name: "one that may be revoked", line: key, settings: "revokedkeys /etc/ssh/revoked",
+      answer: .unseen(.elsewhere(keyword: "RevokedKeys"))),
+    KeyLineCase(
       name: "a type that sshd does not accept", line: "ssh-dss AAAAB3NzaC1kc3MAAACB x",
       settings: "pubkeyacceptedalgorithms ssh-ed25519,rsa-sha2-512", answer: .no),
     KeyLineCase(
@@ -80,6 +86,15 @@ struct KeyLineCase: CustomTestStringConvertible {
   @Test(arguments: KeyLineCase.all) func `is a line that sshd takes`(item: KeyLineCase) throws {
     try fake.write("/srv/alice/.ssh/authorized_keys2", "\n\(item.line)\r\n")
     #expect(key([item.settings], uid: item.uid) == item.answer)
+  }
+
+  // decisive
+  @Test func `is found at a path with spaces, which sshd prints without its quotes`() throws {
+    try fake.write("/etc/ssh/my keys/alice", "\(KeyLineCase.key)\n")
+    try fake.write("/etc/ssh/sshd_config", "AuthorizedKeysFile none \"/etc/ssh/my keys/%u\"\n")
+    let keyring = SSHKeyring(fake.machine, SSHConfiguration(of: fake.machine))
+    let settings = SSHSettings("authorizedkeysfile none /etc/ssh/my keys/%u")
+    #expect(keyring.key(of: account(), settings, from: .here(port: "22")) == .yes)
   }
 
   @Test(arguments: [(137, true), (0, false), (1, false)] as [(Int32, Bool)])

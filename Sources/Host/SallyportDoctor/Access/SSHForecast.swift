@@ -63,7 +63,11 @@ struct SSHForecast {
     }
     switch ssh.key(of: account, from: connection) {
     case .no: return Decided(.refused(.noKey))
-    case .yes: return behindKey(entrance, account, connection)
+    case .yes:
+      let decided = behindKey(entrance, account, connection)
+      // One key is good for one of them.
+      let isTwice = entrance.methods.count { $0 == "publickey" } > 1
+      return isTwice && decided.isIn ? unseen(.elsewhere(keyword: "publickey,publickey")) : decided
     case .from(let hosts):
       var decided = behindKey(entrance, account, connection)
       if decided.isIn { decided.detail = decided.detail ?? "from=\(hosts)" }

@@ -46,7 +46,7 @@ struct SSHAccess {
     let configuration = SSHConfiguration(of: machine)
     let blocks = SSHBlocks(configuration)
     (self.blocks, self.accounts) = (blocks, accounts)
-    keyring = SSHKeyring(machine)
+    keyring = SSHKeyring(machine, configuration)
     var base = SSHFacts(settings: SSHFacts.settings(of: machine))
     base.configuration = configuration
     let isStarting = base.settings != .unseen(SSHFacts.unsatisfiable)

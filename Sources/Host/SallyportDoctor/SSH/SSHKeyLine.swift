@@ -70,6 +70,25 @@ struct SSHKeyLine: Equatable {
   /// From where it is taken; nil for anywhere.
   var hosts: String? { value(of: "from") }
 
+  /// The first option that sshd(8) does not name, to the `=`: sshd refuses the key for one that it
+  /// does not know.
+  var unknownOption: String? {
+    let names = options.map { String($0.lowercased().prefix { $0 != "=" }) }
+    return names.first { name in
+      let isOn = name.hasPrefix("no-") ? String(name.dropFirst(3)) : name
+      return !SSHKeyLine.switches.contains(isOn) && !SSHKeyLine.values.contains(name)
+    }
+  }
+
+  private static let switches = [
+    "agent-forwarding", "port-forwarding", "pty", "touch-required", "user-rc", "verify-required",
+    "x11-forwarding",
+  ]
+  private static let values = [
+    "cert-authority", "command", "environment", "expiry-time", "from", "permitlisten",
+    "permitopen", "principals", "restrict", "tunnel",
+  ]
+
   /// Whether it is a key that signs the keys of others.
   var isAuthority: Bool { options.contains { $0.lowercased() == "cert-authority" } }
 }

@@ -34,12 +34,16 @@ final class SSHKeyring {
   }
 
   private let machine: Machine
+  private let configuration: SSHConfiguration
   private var known: [Place: [File]] = [:]
   /// What reading may still take, for all accounts together, in nanoseconds.
   private var left: UInt64
 
-  init(_ machine: Machine, seconds: UInt64 = 2) {
-    (self.machine, left) = (machine, seconds * 1_000_000_000)
+  init(
+    _ machine: Machine, _ configuration: SSHConfiguration = SSHConfiguration(), seconds: UInt64 = 2
+  ) {
+    (self.machine, self.configuration) = (machine, configuration)
+    left = seconds * 1_000_000_000
   }
 
   /// Whether there is a key; not whether sshd lets the account try one. `others` than `connection`
@@ -58,7 +62,15 @@ final class SSHKeyring {
       case .seen(let lines)?:
         // Only for root does a key need a command.
         let own = account.uid == 0 ? settings : settings.replacing("permitrootlogin", with: [])
-        if lines.contains(where: { own.takes($0, from: connection) }) { return .yes }
+        if lines.contains(where: { own.takes($0, from: connection) && $0.unknownOption == nil }) {
+          guard ["", "none"].contains(settings["revokedkeys"]) else {
+            return .unseen(.elsewhere(keyword: "RevokedKeys"))
+          }
+          return .yes
+        }
+        if let line = lines.first(where: { own.takes($0, from: connection) }) {
+          gap = gap ?? .elsewhere(keyword: line.unknownOption ?? "")
+        }
         if lines.contains(where: \.isAuthority) {
           gap = gap ?? .elsewhere(keyword: "cert-authority")
         }
@@ -98,7 +110,7 @@ final class SSHKeyring {
   private func files(of account: AccountFacts.Account, _ settings: SSHSettings) -> [File] {
     let place = Place(user: account.name, words: settings.written("authorizedkeysfile"))
     if let files = known[place] { return files }
-    let files = settings.keyFiles(of: account).map { ($0, lines(of: $0, account)) }
+    let files = settings.keyFiles(of: account, configuration).map { ($0, lines(of: $0, account)) }
     known[place] = files
     return files
   }

@@ -43,16 +43,17 @@ extension SSHFacts {
       }
       // Another finding reports that root is let in by a key alone, or not at all.
       if account.uid == 0, own.value?["permitrootlogin"] != "yes" { return nil }
-      return SSHPerson(account, own, of: machine)
+      return SSHPerson(account, own, configuration, of: machine)
     }
   }
 }
 
 extension SSHPerson {
   fileprivate init(
-    _ account: AccountFacts.Account, _ settings: Probe<SSHSettings>, of machine: Machine
+    _ account: AccountFacts.Account, _ settings: Probe<SSHSettings>,
+    _ configuration: SSHConfiguration, of machine: Machine
   ) {
-    let files = settings.value?.keyFiles(of: account) ?? []
+    let files = settings.value?.keyFiles(of: account, configuration) ?? []
     let hasKey: Probe<Bool> =
       switch settings {
       case .seen(let settings): SSHPerson.hasKey(in: files, account, settings, of: machine)
@@ -85,9 +86,14 @@ extension SSHPerson {
 
 extension SSHSettings {
   /// AuthorizedKeysFile for one user: `%h`, `%u`, `%U` and `%%` are replaced, and relative paths
-  /// are relative to the home.
-  func keyFiles(of account: AccountFacts.Account) -> [String] {
-    let words = written("authorizedkeysfile").split(separator: " ").map(String.init)
+  /// are relative to the home. sshd prints a path with spaces as it prints two paths: which it is
+  /// stands in the configuration.
+  func keyFiles(of account: AccountFacts.Account, _ configuration: SSHConfiguration) -> [String] {
+    let printed = written("authorizedkeysfile")
+    let line = configuration.lines.first {
+      $0.keyword == "authorizedkeysfile" && $0.arguments.joined(separator: " ") == printed
+    }
+    let words = line?.arguments ?? printed.split(separator: " ").map(String.init)
     return words.filter { $0.lowercased() != "none" }.map { word in
       let path = SSHSettings.expanded(word, account)
       return path.hasPrefix("/") ? path : "\(account.home)/\(path)"

@@ -162,7 +162,9 @@ class Ways:
 
     def _log_in(self, person, way, code, enrolls=False, password=None):
         """`password`: what is typed in its place."""
-        has_shell = way not in OF_HIS_SHELL or person["shell"] == "/bin/sh"
+        shells = {one.name: one["shell"] for one in self.machine.people}
+        whose = {way: person.name for way in OF_HIS_SHELL} | {"sudo -i -u web": self.target}
+        has_shell = shells.get(whose.get(way), "/bin/sh") == "/bin/sh"
         passwords = self.passwords | ({person.name: password} if password else {})
         typist = Typist(person.name, passwords, code, enrolls, has_shell,
                         whose=self._asked_for(person, way),

@@ -181,9 +181,10 @@ class Ways:
     def _has_rule(self, person, way):
         if person.name == "alice" and self.machine["sudoers"] == "the last rule counts":
             return True
-        is_web = self.machine["sudoers"] == "web by default"
-        return {"no rule": False, "as web alone": way in TARGET,
-                "without a target": is_web == (way in TARGET)}.get(person["sudo"], True)
+        target = self.target if way in TARGET else "root"
+        usual = files.WEB[0] if self.machine["sudoers"] == "web by default" else "root"
+        return {"no rule": False, "as web alone": target == files.WEB[0],
+                "without a target": target == usual}.get(person["sudo"], True)
 
     def _users(self, person, way):
         """Whose shell may begin; his own where only a new password is in the way."""

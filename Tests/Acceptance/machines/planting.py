@@ -36,7 +36,7 @@ CHANGES_NOTHING = {
 MIXED = {"bob": {"enrolled": "no", "group": "staff"}, "git": {"uid": "a program's"},
          "ansible": {"password": "none"}}
 MUST = {"bob": {"enrolled": "must enroll"}}
-NOBODY_S_ROOT = {"root": {"enrolled": "no"}}
+UNENROLLED_ROOT = {"root": {"enrolled": "no"}}
 # What a value needs beside it: values of the machine, of people.
 BESIDE = {
     ("sshd", "prompts"): ({}, {"bob": {"enrolled": "a phone", "key": "no key"}}),
@@ -56,8 +56,8 @@ BESIDE = {
     ("stack of sudo", "demands"): ({}, {"alice": {"sudo": "NOPASSWD"}}),
     ("stack of doas", "demands"): ({"doas": "nopass"}, {"git": {"group": "staff"}}),
     ("sudoers", "the last rule counts"): ({}, {"alice": {"sudo": "no rule"}}),
-    ("sudoers", "rootpw"): ({}, NOBODY_S_ROOT),
-    ("sudoers", "targetpw"): ({}, NOBODY_S_ROOT),
+    ("sudoers", "rootpw"): ({}, UNENROLLED_ROOT),
+    ("sudoers", "targetpw"): ({}, UNENROLLED_ROOT),
     ("sudoers", "runaspw for one command"): ({}, {"alice": {"password": "none"}}),
     ("sudoers", "no account phase"): ({}, {"alice": {"expiry": "the account is over"}}),
     ("sudoers", "web by default"): ({}, {"alice": {"sudo": "without a target"}}),

@@ -56,8 +56,13 @@ struct AccessText {
         group.verdict, of: user, at: service, group.location,
         isEnrolled: group.whose != nil || table.rows.contains { $0.user == user && $0.isEnrolled })
     else { return fixed }
-    let isNamed = remedy == place.map(Remedy.edit)
-    return isNamed ? fixed : fixed + ["      \(remedy.line)"]
+    if remedy == place.map(Remedy.edit) { return fixed }
+    if case .meant = remedy {
+      let words = group.users.map { "\($0):\(service)" }.joined(separator: ", ")
+      let text = folded(Remedy.meant(words).line, width - 11)
+      return fixed + text.enumerated().map { ($0 == 0 ? "      " : "           ") + $1 }
+    }
+    return fixed + ["      \(remedy.line)"]
   }
 
   private func mark(_ severity: Severity) -> String {

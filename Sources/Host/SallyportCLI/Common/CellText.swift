@@ -139,11 +139,14 @@ enum Remedy: Equatable {
   case command(String)
   /// A file, or a line of one.
   case edit(String)
+  /// Words of `without_code`: what was made so on purpose stays as it is.
+  case meant(String)
 
   var line: String {
     switch self {
     case .command(let command): "# \(command)"
     case .edit(let place): "edit: \(place)"
+    case .meant(let words): "see: if it is meant: without_code = \(words)"
     }
   }
 }
@@ -156,6 +159,11 @@ extension Remedy {
     _ verdict: Verdict, of user: String, at service: String, _ location: FileLocation?,
     isEnrolled: Bool
   ) {
+    // The block of robots, who have no phone.
+    if verdict == .withoutCode(.keyAlone), !isEnrolled, location?.file == SSHStage.path {
+      self = .meant("\(user):\(service)")
+      return
+    }
     var known: Remedy?
     switch verdict {
     case .asked, .unseen: return nil

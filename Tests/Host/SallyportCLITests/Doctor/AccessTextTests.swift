@@ -109,6 +109,9 @@ import Testing
     let ours = FileLocation(file: "/etc/ssh/sshd_config.d/00-sallyport.conf", line: 3)
     #expect(
       remedy(.withoutCode(.keyAlone), at: ours) == .command("sallyport pam enable sshd"))
+    // A robot that is enrolled would be asked for a code from the next change on.
+    #expect(
+      remedy(.withoutCode(.keyAlone), at: ours, isEnrolled: false) == .meant("bob:sudo"))
     let other = FileLocation(file: "/etc/ssh/sshd_config", line: 3)
     #expect(
       remedy(.withoutCode(.keyAlone), at: other, isEnrolled: false) == .edit(other.text))

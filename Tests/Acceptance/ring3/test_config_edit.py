@@ -134,7 +134,7 @@ def test_what_an_editor_saved_stays_where_it_fails_afterwards(directory, editor)
     [copy] = directory.glob("*.edit-*")
     assert copy.read_text() == GOOD + "# mine\n"
     install = f"sallyport config install {copy} --conf {directory}/sallyport.conf"
-    assert f"{install}      your changes are kept there\n" in done.stderr
+    assert f"{install}  # your changes are kept there\n" in done.stderr
     assert sallyport(*install.split()[1:]).returncode == 0
     assert (directory / "sallyport.conf").read_text() == GOOD + "# mine\n"
 

@@ -1,6 +1,8 @@
 """What doctor says of sshd's settings is what a real sshd does: with key, password and code an
 owner gets in or does not, and with key and password alone a thief gets in or does not."""
 
+import ctypes
+import os
 import shutil
 import socket
 import subprocess
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clinic import COMMON, SSHD_CONFIG, doctor, lock, wrong
-from support.hosts import SCRATCH, Sshd, converse
+from support.hosts import SCRATCH, Sshd, converse, edit
 from support.sallyport import MODULE
 from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
 
@@ -131,3 +133,31 @@ def test_who_has_no_password_is_out_where_sshd_asks_for_one(healthy, asks):  # n
         daemon.stop()
     assert is_in != asks
     assert any("alice" in who for who in said["lockedOut"]) == asks, wrong(said)
+
+
+@pytest.fixture
+def silent_home():
+    """alice's home is on a file system whose server never answers."""
+    place = Path("/mnt/silent")
+    place.mkdir(exist_ok=True)
+    server = os.open("/dev/fuse", os.O_RDWR)
+    libc = ctypes.CDLL(None, use_errno=True)
+    options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
+    if libc.mount(b"silent", bytes(place), b"fuse", 0, options) != 0:
+        pytest.skip(f"FUSE is not mounted here: {os.strerror(ctypes.get_errno())}")
+    edit("/etc/passwd", lambda text: text.replace(":/home/alice:", f":{place}/alice:"))
+    yield f"{place}/alice"
+    edit("/etc/passwd", lambda text: text.replace(f":{place}/alice:", ":/home/alice:"))
+    os.close(server)  # what waits for it fails
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+@pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="this kernel has no FUSE")
+def test_a_home_that_does_not_answer_holds_nothing_up(healthy, silent_home):  # noqa: F811
+    SSHD_CONFIG.write_text(KEYS)
+    healthy.stack(f"auth required {healthy.module} nodelay")
+    table = doctor("--service", "sshd")["access"]  # which gives up after a minute
+    [row] = [row for row in table["accounts"] if row["user"] == "alice"]
+    keys = [cell for cell in row["cells"] if table["ways"][cell["way"]]["service"] == "sshd"]
+    assert {cell["verdict"] for cell in keys} == {"unseen"}, keys
+    assert any(silent_home in str(cell) for cell in keys), keys

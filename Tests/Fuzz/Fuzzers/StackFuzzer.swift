@@ -34,7 +34,7 @@ private func parsed(_ files: [[UInt8]]) -> ServiceStack {
   let names = ["service", "one", "two"].map { "/etc/pam.d/" + $0 }
   return StackParser.parse(
     service: "service",
-    .debian { path in
+    .debian(.before16) { path in
       names.firstIndex(of: path).flatMap { files.indices.contains($0) ? files[$0] : nil }
     })
 }

@@ -4,11 +4,11 @@ import Testing
 
 @Suite struct `Reading a stack` {
   /// `phase level control-of-success module arguments`, one for each entry.
-  private func entries(_ text: String, _ more: [String: String] = [:], debian: Bool = true)
-    -> [String]
-  {
-    let stack = Stacks.parse("x", in: more.merging(["x": text]) { $1 }, debian: debian)
-    return described(stack)
+  private func entries(
+    _ text: String, _ more: [String: String] = [:], debian: Bool = true,
+    _ rules: LibpamRules = .before16
+  ) -> [String] {
+    described(Stacks.parse("x", in: more.merging(["x": text]) { $1 }, debian: debian, rules))
   }
 
   private func described(_ stack: ServiceStack) -> [String] {
@@ -39,6 +39,7 @@ import Testing
     ("auth [success=okdefault=bad]pam_x.so", "x:1 auth 0 ok pam_x.so"),
     ("auth [ default = die success=ok ] pam_x.so", "x:1 auth 0 ok pam_x.so"),
     ("auth [default=die ignore=ok] pam_x.so", "x:1 auth 0 die pam_x.so"),
+    ("auth [success=2147483647] pam_x.so", "x:1 auth 0 jump(2147483647) pam_x.so"),
     ("auth success=done pam_x.so", "x:1 auth 0 done pam_x.so"),
     ("auth requierd pam_x.so", "x:1 auth 0 bad pam_x.so"),
     ("auth [success=0] pam_x.so", "x:1 auth 0 bad pam_x.so"),
@@ -59,6 +60,23 @@ import Testing
     let found = entries(text, ["y": "auth required pam_y.so\naccount required pam_z.so"])
     let prefixed = wanted.split(separator: "|").map { "/etc/pam.d/\($0)" }
     #expect(found == prefixed)
+  }
+
+  private static let long = String(repeating: "x ", count: 600)
+
+  @Test(arguments: [
+    ("auth \\\n# between\n required pam_x.so", "x:1 auth 0 must fail|x:3 auth 0 must fail"),
+    (
+      "auth required pam_x.so \\\n\naccount required pam_x.so",
+      "x:1 auth 0 ok pam_x.so|x:3 account 0 ok pam_x.so"
+    ),
+    ("\\\n# first\nauth required pam_x.so", "x:3 auth 0 ok pam_x.so"),
+    ("auth [success=4294967297] pam_x.so", "x:1 auth 0 bad pam_x.so"),
+    ("#\(long)auth required pam_x.so\naccount required pam_x.so", "x:2 account 0 ok pam_x.so"),
+  ])
+  func `since 1.6 libpam reads it otherwise`(text: String, wanted: String) {
+    #expect(entries(text, [:], .since16) == wanted.split(separator: "|").map { "/etc/pam.d/\($0)" })
+    #expect(entries(text, [:], .since16) != entries(text))
   }
 
   @Test func `an include that nobody knows is an unknown type outside Debian`() {
@@ -92,6 +110,18 @@ import Testing
     #expect(deeper.last.map { "\($0.kind) \($0.level)" } == "mustFail 15")
   }
 
+  @Test func `since 1.6 includes nest no deeper than substacks`() {
+    var files = ["s16": "auth required pam_permit.so"]
+    for level in 0..<16 { files["s\(level)"] = "auth include s\(level + 1)" }
+    for (first, rules, kind) in [
+      ("s1", LibpamRules.since16, "module"), ("s0", .since16, "mustFail"),
+      ("s0", .before16, "module"),
+    ] {
+      let found = Stacks.parse(first, in: files, rules)[.auth]
+      #expect(found.map { "\($0.kind)" } == [kind], "\(first) \(rules)")
+    }
+  }
+
   @Test func `other stands in for each phase that a service has no lines for`() {
     let files = [
       "x": "auth required pam_x.so", "other": "auth required pam_o.so\naccount required pam_o.so",
@@ -117,12 +147,14 @@ import Testing
       case _: nil
       }
     }
-    let vendor = StackParser.parse(service: "X", .debian(read))
+    let vendor = StackParser.parse(service: "X", .debian(.before16, read))
     #expect(vendor.file == "/usr/lib/pam.d/x")
-    #expect(StackParser.parse(service: "/y", .debian(read)).file == "/etc/pam.d/y")
+    #expect(StackParser.parse(service: "/y", .debian(.before16, read)).file == "/etc/pam.d/y")
     // Debian's libpam includes from /etc/pam.d alone.
-    #expect(StackParser.parse(service: "y", .debian(read))[.auth].map(\.kind) == [.mustFail])
-    #expect(StackParser.parse(service: "y", .upstream(read))[.auth].map(\.kind) == [.module])
+    #expect(
+      StackParser.parse(service: "y", .debian(.before16, read))[.auth].map(\.kind) == [.mustFail])
+    #expect(
+      StackParser.parse(service: "y", .upstream(.before16, read))[.auth].map(\.kind) == [.module])
   }
 
   @Test func `what is longer than libpam's buffer is a line of its own`() {

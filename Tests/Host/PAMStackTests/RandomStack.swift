@@ -47,7 +47,7 @@ struct RandomStack {
       if chance(25) { return "@include \(target)" }
       return "\(type) \(one(of: ["include", "substack", "substack"])) \(target)"
     }
-    let blank = one(of: [" ", "\t", "  ", " \\\n", " \\\n # between\n "])
+    let blank = one(of: [" ", "\t", "  ", " \\\n", " \\\n # between\n ", " \\\n\n "])
     return "\(type)\(blank)\(control()) \(module())"
   }
 

@@ -68,6 +68,7 @@ final class RealLibpam {
   func walked(_ service: String) -> [PAMPhase: Int] {
     let files = StackFiles(
       directories: [directory], includes: "/etc/pam.d", knowsAtInclude: true,
+      rules: StackDirectory().rules,
       read: { path in FileManager.default.contents(atPath: path).map { Array($0) } })
     let stack = StackParser.parse(service: service, files)
     var verdicts: [PAMPhase: Int] = [:]

@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct `The ends of a phase` {
   private func stack(_ text: String) -> ServiceStack {
-    StackParser.parse(service: "sudo", .debian { $0 == "/etc/pam.d/sudo" ? Array(text.utf8) : nil })
+    StackParser.parse(
+      service: "sudo", .debian(.before16) { $0 == "/etc/pam.d/sudo" ? Array(text.utf8) : nil })
   }
 
   // decisive
@@ -13,7 +14,7 @@ import Testing
       var random = RandomStack(seed: seed, directory: "/etc/pam.d")
       let files = Dictionary(uniqueKeysWithValues: random.files().map { ("/etc/pam.d/\($0)", $1) })
       let stack = StackParser.parse(
-        service: "service", .debian { path in files[path].map { Array($0.utf8) } })
+        service: "service", .debian(.before16) { path in files[path].map { Array($0.utf8) } })
       for code in [PAMCode.success, .authenticationError, .ignore, .newPasswordRequired] {
         let ends = stack.ends(of: .auth, from: 0) { _, count in [(code, count + 1)] }
         #expect(ends?.map(\.verdict) == [stack.verdict(.auth) { _ in code }], "seed \(seed)")

@@ -244,14 +244,16 @@ enum Stacks {
   }
 
   /// The stacks of `service` in files of /etc/pam.d.
-  static func parse(_ service: String, in files: [String: String], debian: Bool = true)
-    -> ServiceStack
-  {
+  static func parse(
+    _ service: String, in files: [String: String], debian: Bool = true,
+    _ rules: LibpamRules = .before16
+  ) -> ServiceStack {
     let read: (String) -> [UInt8]? = { path in
       guard path.hasPrefix("/etc/pam.d/") else { return nil }
       return files[String(path.dropFirst(11))].map { Array(($0 + "\n").utf8) }
     }
-    return StackParser.parse(service: service, debian ? .debian(read) : .upstream(read))
+    return StackParser.parse(
+      service: service, debian ? .debian(rules, read) : .upstream(rules, read))
   }
 
   /// `files` with lines put in before or after a line that starts so.

@@ -14,7 +14,7 @@ extension PAMControls {
   fileprivate var written: String {
     for word in ["required", "requisite", "optional", "sufficient"] {
       var isBroken = false
-      if PAMControls(word: Array(word.utf8), isBroken: &isBroken) == self { return word }
+      if PAMControls(word: Array(word.utf8), .since16, isBroken: &isBroken) == self { return word }
     }
     let usual = self[.abort]
     let pairs = PAMCode.all.filter { self[$0] != usual }.map { "\($0.name)=\(self[$0].written)" }
@@ -56,7 +56,7 @@ extension ServiceStack {
     let lines = isOld ? written.map(ServiceStack.withControl) : written
     let file = Array(lines.map { $0 + "\n" }.joined().utf8)
     let before = StackParser.parse(
-      service: service, .upstream { $0 == "/etc/pam.d/\(service)" ? file : nil })
+      service: service, .upstream(.since16) { $0 == "/etc/pam.d/\(service)" ? file : nil })
     return PAMPhase.allCases.flatMap { phase in
       changes(own(phase), since: before.own(phase), byWordsAlone: isOld)
     }

@@ -4,8 +4,10 @@ package struct ServiceFile: Equatable {
   /// Each with its newline, which the last may lack.
   private(set) var lines: [[UInt8]]
 
-  init(_ bytes: [UInt8]) {
-    lines = []
+  private let rules: LibpamRules
+
+  init(_ bytes: [UInt8], _ rules: LibpamRules) {
+    (lines, self.rules) = ([], rules)
     var rest = bytes[...]
     while let newline = rest.firstIndex(of: 0x0a) {
       lines.append(Array(rest[...newline]))
@@ -32,7 +34,7 @@ package struct ServiceFile: Equatable {
   /// The ranges of lines that name our module or include its gate; a line that is continued spans
   /// several numbers.
   var ours: [ClosedRange<Int>] {
-    var text = StackText(bytes)
+    var text = StackText(bytes, rules)
     var found: [ClosedRange<Int>] = []
     while case .line(let line) = text.next() {
       var words = StackWords(line.bytes)

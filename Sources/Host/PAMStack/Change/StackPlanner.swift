@@ -23,7 +23,7 @@ package struct StackPlanner {
     guard let path = stack.file, let content = directory.content(of: path) else {
       throw .noSuchService(service, known: directory.services())
     }
-    (currentPath, current) = (path, ServiceFile(content))
+    (currentPath, current) = (path, ServiceFile(content, directory.rules))
   }
 
   /// The service's file in /etc/pam.d.
@@ -38,7 +38,7 @@ package struct StackPlanner {
     let (path, bytes, usual) = (path, file.bytes, directory.files)
     let files = StackFiles(
       directories: usual.directories, includes: usual.includes,
-      knowsAtInclude: usual.knowsAtInclude,
+      knowsAtInclude: usual.knowsAtInclude, rules: usual.rules,
       read: { $0 == path ? bytes : usual.read($0) })
     return directory.analysis(StackParser.parse(service: other ?? service, files))
   }
@@ -384,7 +384,7 @@ extension StackPlanner {
   private func isVendors(_ bare: ServiceFile) -> Bool {
     for directory in directory.files.directories.dropFirst() {
       if let content = self.directory.content(of: "\(directory)/\(service)") {
-        return ServiceFile(content) == bare
+        return ServiceFile(content, self.directory.rules) == bare
       }
     }
     return false

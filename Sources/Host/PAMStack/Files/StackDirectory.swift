@@ -9,7 +9,23 @@ package struct StackDirectory: Sendable {
   /// What planned changes give these files, by path; nil for a file that they remove.
   private var planned: [String: [UInt8]?] = [:]
 
-  package init(root: String = "") { self.root = root }
+  /// Of the libpam that is installed.
+  let rules: LibpamRules
+
+  package init(root: String = "") {
+    self.root = root
+    rules = StackDirectory.rules(under: root) ?? StackDirectory.rules(under: "") ?? .before16
+  }
+
+  /// The library tells its version nowhere, but since 1.6 it reads without fgets(3). nil where no
+  /// libpam is found.
+  private static func rules(under root: String) -> LibpamRules? {
+    guard let modules = modules(under: root),
+      let file = try? OpenFile(root + modules + "/../libpam.so.0", O_RDONLY | O_NONBLOCK),
+      let library = try? file.bytes(longest)
+    else { return nil }
+    return library.contains("fgets".utf8) ? .before16 : .since16
+  }
 
   /// The same files with these bytes in one of them; nil removes it.
   func assuming(_ bytes: [UInt8]?, at path: String) -> StackDirectory {
@@ -24,7 +40,7 @@ package struct StackDirectory: Sendable {
   /// With the rules of the machine's libpam, which differ between Debian and others.
   package var files: StackFiles {
     let read: (String) -> [UInt8]? = { content(of: $0) }
-    return exists("/etc/debian_version") ? .debian(read) : .upstream(read)
+    return exists("/etc/debian_version") ? .debian(rules, read) : .upstream(rules, read)
   }
 
   /// The stacks of a service.
@@ -48,13 +64,17 @@ package struct StackDirectory: Sendable {
   }
 
   /// libpam's directory of modules; nil if it is none of the usual ones.
-  package var modules: String? {
+  package var modules: String? { StackDirectory.modules(under: root) }
+
+  private static func modules(under root: String) -> String? {
     let triplet = "\(StackDirectory.machine)-linux-gnu"
     let usual = [
       "/usr/lib/\(triplet)/security", "/lib/\(triplet)/security", "/usr/lib64/security",
       "/lib64/security", "/usr/lib/security", "/lib/security",
     ]
-    return usual.first { exists("\($0)/pam_unix.so") || exists("\($0)/pam_permit.so") }
+    return usual.first { directory in
+      ["pam_unix.so", "pam_permit.so"].contains { exists("\(root)\(directory)/\($0)") }
+    }
   }
 
   #if arch(arm64)
@@ -85,9 +105,11 @@ package struct StackDirectory: Sendable {
     return names.filter { $0 != "." && $0 != ".." }
   }
 
-  func exists(_ path: String) -> Bool {
+  func exists(_ path: String) -> Bool { StackDirectory.exists(root + path) }
+
+  private static func exists(_ path: String) -> Bool {
     // SAFETY: the C string lives for the call.
-    unsafe access(root + path, F_OK) == 0
+    unsafe access(path, F_OK) == 0
   }
 
   /// The bytes that fopen(3) and fgets(3) would read; symbolic links are followed. Returns nil if

@@ -29,7 +29,7 @@ package struct PAMControls: Hashable, Sendable {
 
   /// Parses a keyword or the inside of `[value=action …]`. As in libpam, anything else makes every
   /// return value a failure; then `isBroken` is set.
-  init(word: [UInt8], isBroken: inout Bool) {
+  init(word: [UInt8], _ rules: LibpamRules, isBroken: inout Bool) {
     if equal(word, "required") {
       self.init(default: .bad, PAMControls.usual(.ok) + [(.ignore, .ignore)])
     } else if equal(word, "requisite") {
@@ -38,7 +38,7 @@ package struct PAMControls: Hashable, Sendable {
       self.init(default: .ignore, PAMControls.usual(.ok))
     } else if equal(word, "sufficient") {
       self.init(default: .ignore, PAMControls.usual(.done))
-    } else if let controls = PAMControls(pairs: word) {
+    } else if let controls = PAMControls(pairs: word, rules) {
       self = controls
     } else {
       self = .allBad
@@ -52,11 +52,11 @@ package struct PAMControls: Hashable, Sendable {
 
   /// Parses `value=action` pairs, with or without spaces around and between them. Returns nil where
   /// libpam reports an error.
-  private init?(pairs: [UInt8]) {
+  private init?(pairs: [UInt8], _ rules: LibpamRules) {
     var set = [PAMAction?](repeating: nil, count: PAMCode.all.count)
     var text = ControlText(pairs)
     while text.skipSpaces() {
-      guard let value = text.value(), text.equalsSign(), let action = text.action() else {
+      guard let value = text.value(), text.equalsSign(), let action = text.action(rules) else {
         return nil
       }
       switch value {
@@ -106,18 +106,20 @@ private struct ControlText {
     return skipSpaces()
   }
 
-  mutating func action() -> PAMAction? {
+  mutating func action(_ rules: LibpamRules) -> PAMAction? {
     for (word, action) in PAMAction.words where takes(word) { return action }
-    return jump()
+    return jump(rules)
   }
 
-  /// libpam adds the digits up in an `int` without a check for overflow, so that a long number may
-  /// come out as one of the words.
-  private mutating func jump() -> PAMAction? {
+  /// libpam adds the digits up in an `int`. Before 1.6 it does not look for overflow, so that a long
+  /// number may come out as one of the words.
+  private mutating func jump(_ rules: LibpamRules) -> PAMAction? {
     var number: Int32 = 0
     let start = place
     while place < bytes.count, (0x30...0x39).contains(bytes[place]) {
-      number = number &* 10 &+ Int32(bytes[place] - 0x30)
+      let digit = Int32(bytes[place] - 0x30)
+      if rules == .since16, number > (Int32.max - digit) / 10 { return nil }
+      number = number &* 10 &+ digit
       place += 1
     }
     if place == start || number == 0 { return nil }

@@ -1,5 +1,5 @@
-/// Parses the stacks of a service as libpam does (Linux-PAM 1.5.2, `_pam_init_handlers`, with the
-/// changes of Debian 12). Every content of every file gives a result.
+/// Parses the stacks of a service as libpam does (`_pam_init_handlers` of Linux-PAM 1.5.2 and 1.7,
+/// with the changes of Debian 12 and 13). Every content of every file gives a result.
 package struct StackParser {
   private let files: StackFiles
   private var stack: ServiceStack
@@ -8,7 +8,7 @@ package struct StackParser {
   /// libpam itself fails here: there is no stack, whatever the depth of includes.
   private var isLost = false
 
-  /// More than any real configuration has. libpam limits only substacks, to 16.
+  /// More than any real configuration has. libpam limits substacks to 16, since 1.6 all includes.
   private static let deepest = 48
   private static let mostLevels = 16
 
@@ -21,7 +21,7 @@ package struct StackParser {
 
   /// Parses one file alone, as the only file of a service; for tests and fuzzing.
   package static func parse(_ content: [UInt8]) -> ServiceStack {
-    parse(service: "file", .debian { $0 == "/etc/pam.d/file" ? content : nil })
+    parse(service: "file", .debian(.before16) { $0 == "/etc/pam.d/file" ? content : nil })
   }
 
   private init(service: String, _ files: StackFiles) {
@@ -70,7 +70,7 @@ package struct StackParser {
   /// Returns false if libpam fails the whole service.
   private mutating func read(_ file: StackFiles.File, _ position: Position) -> Bool {
     if !stack.files.contains(file.path) { stack.files.append(file.path) }
-    var text = StackText(file.content)
+    var text = StackText(file.content, files.rules)
     defer {
       if text.isOverlong { note(.overlong, FileLocation(file: file.path, line: 1)) }
     }
@@ -149,7 +149,7 @@ package struct StackParser {
       return include(line.words.next(), line, phase: line.phase, as: 1)
     }
     var isBroken = false
-    let controls = PAMControls(word: control, isBroken: &isBroken)
+    let controls = PAMControls(word: control, files.rules, isBroken: &isBroken)
     if isBroken { note(.badControl(text(control)), line.location) }
     guard let module = line.words.next() else {
       note(.noModule, line.location)
@@ -178,7 +178,8 @@ package struct StackParser {
     if line.position.depth >= StackParser.deepest { return lose(.endless(name), line.location) }
     var inner = line.position
     (inner.phase, inner.level, inner.depth) = (phase, inner.level + level, inner.depth + 1)
-    if inner.level < StackParser.mostLevels, let file = files.included(name), read(file, inner) {
+    let levels = files.rules == .since16 ? inner.depth : inner.level
+    if levels < StackParser.mostLevels, let file = files.included(name), read(file, inner) {
       return true
     }
     if isLost { return false }

@@ -1,7 +1,7 @@
-/// Splits a file of pam.d into lines as libpam 1.5.2 does (`_pam_assemble_line`): `\` at the end
-/// continues a line, `#` starts a comment, and a line longer than the buffer is cut as by fgets(3).
-///
-/// Newer versions read lines of any length, so a file with `isOverlong` may have two meanings.
+/// Splits a file of pam.d into lines as libpam does (`_pam_assemble_line` of 1.5.2,
+/// `_pam_line_assemble` of 1.7): `\` at the end continues a line, and `#` starts a comment. Before
+/// 1.6, a line longer than the buffer is cut as by fgets(3), and a comment or a blank line inside a
+/// continued line is passed over; since then, either ends it.
 struct StackText {
   /// The size of libpam's line buffer, with the NUL.
   private static let buffer = 1024
@@ -16,8 +16,8 @@ struct StackText {
 
   enum Item: Equatable {
     case line(Line)
-    /// libpam fails the whole service: the file ends in a continued line, or a continued line fills
-    /// the buffer (libpam 1.5.2 then never returns).
+    /// libpam fails the whole service: the file ends in a continued line, or before 1.6 a continued
+    /// line fills the buffer (1.5.2 then never returns).
     case broken(line: Int)
     case end
   }
@@ -25,22 +25,28 @@ struct StackText {
   private let bytes: [UInt8]
   private var place = 0
   private var number = 1
-  /// Whether a line of the file was longer than the buffer.
+  /// Whether a line of the file was longer than the buffer, and so cut.
   private(set) var isOverlong = false
+  private let rules: LibpamRules
 
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  init(_ bytes: [UInt8], _ rules: LibpamRules) { (self.bytes, self.rules) = (bytes, rules) }
 
   /// Returns the next line that is neither blank nor a comment.
   mutating func next() -> Item {
     var line: Line?
     while true {
-      let room = StackText.buffer - (line?.bytes.count ?? 0)
+      let room =
+        rules == .since16 ? Int.max : StackText.buffer - (line?.bytes.count ?? 0)
       guard room > 1 else { return .broken(line: number) }
       let at = number
       guard let chunk = chunk(atMost: room - 1) else {
         return line.map { .broken(line: $0.numbers.lowerBound) } ?? .end
       }
       guard let start = chunk.firstIndex(where: { !isBlank($0) }), chunk[start] != hash else {
+        if rules == .since16, let ended = line {
+          guard ended.bytes.allSatisfy(isBlank) else { return .line(ended) }
+          line = nil
+        }
         continue
       }
       let first = line?.numbers.lowerBound ?? at
@@ -59,7 +65,7 @@ struct StackText {
   /// it.
   private mutating func chunk(atMost count: Int) -> ArraySlice<UInt8>? {
     guard place < bytes.count else { return nil }
-    let most = bytes[place..<min(bytes.count, place + count)]
+    let most = bytes[place...].prefix(count)
     let end: Int
     if let newline = most.firstIndex(of: 0x0a) {
       end = newline + 1

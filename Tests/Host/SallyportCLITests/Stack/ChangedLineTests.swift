@@ -96,7 +96,8 @@ import Testing
   @Test func `has all its words in the record, whatever is in them`() {
     let line = "auth [success=2 default=die] /x/pam_sallyport.so [store=/a b\\]c] enroll"
     let file = Array("\(line)\n".utf8)
-    let stack = StackParser.parse(service: "x", .debian { $0 == "/etc/pam.d/x" ? file : nil })
+    let stack = StackParser.parse(
+      service: "x", .debian(.before16) { $0 == "/etc/pam.d/x" ? file : nil })
     #expect(stack[.auth].map(\.written) == [line])
     #expect(stack.changes(since: [line]) == [])
     #expect(stack.changes(since: ["auth required pam_sallyport.so"]) != [])

@@ -138,6 +138,26 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(item.wrong.isEmpty == (found.allSatisfy { $0.severity == .ok }))
   }
 
+  /// Neither changes the exit status.
+  @Test(
+    arguments: [
+      ("persourcepenalties crash:90 authfail:5 noauth:1", "", "ssh-penalties"),
+      ("persourcepenalties no", "", nil),
+      ("logingracetime 120", "enroll", "ssh-grace"), ("logingracetime 120", "", nil),
+      ("logingracetime 299", "enroll", "ssh-grace"), ("logingracetime 300", "enroll", nil),
+      ("logingracetime 0", "enroll", nil),
+    ] as [(String, String, String?)])
+  func `What sshd does by itself is told where it matters`(
+    _ setting: String, _ word: String, _ told: String?
+  ) throws {
+    let words = word.isEmpty ? [] : [word]
+    let found = SSHFindings(
+      ssh: Healthy.ssh([setting]), lines: Healthy.lines(words), enrolled: []
+    ).all
+    #expect(found.allSatisfy { $0.severity == .ok })
+    #expect(found.filter { !$0.fixes.isEmpty }.map(\.id) == (told.map { [$0] } ?? []))
+  }
+
   @Test func `An sshd that refuses its configuration is a lock-out with its line`() {
     let complaint = "/etc/ssh/sshd_config: line 12: Bad configuration option: UsePam2"
     let found = SSHFindings(

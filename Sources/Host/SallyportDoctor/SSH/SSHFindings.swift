@@ -46,7 +46,32 @@ struct SSHFindings {
   // MARK: everybody
 
   private func more(of settings: SSHSettings) -> [Finding] {
-    [names(settings), root(settings)].compactMap { $0 }
+    [names(settings), root(settings), grace(settings), penalties(settings)].compactMap { $0 }
+  }
+
+  /// In seconds: an app is installed, a QR code scanned, backup codes are written down.
+  private static let enoughToEnroll = 300
+
+  private func grace(_ settings: SSHSettings) -> Finding? {
+    guard lines.enrolls, let seconds = Int(settings["logingracetime"]), seconds > 0,
+      seconds < SSHFindings.enoughToEnroll
+    else { return nil }
+    return .ok(
+      "ssh-grace", area,
+      "sshd ends a login \(seconds) s after it began, also one that enrolls: install the app first",
+      fixes: [.line("LoginGraceTime 5m")]
+    ).added(to: ssh.configuration.file)
+  }
+
+  /// Since OpenSSH 9.8.
+  private func penalties(_ settings: SSHSettings) -> Finding? {
+    guard !["", "no"].contains(settings["persourcepenalties"]) else { return nil }
+    return .ok(
+      "ssh-penalties", area,
+      "after some refusals sshd drops everybody from that address for a while, with right codes too",
+      fixes: [
+        .advice("of an address that many share: PerSourcePenaltyExemptList in sshd_config(5)")
+      ])
   }
 
   private func names(_ settings: SSHSettings) -> Finding? {

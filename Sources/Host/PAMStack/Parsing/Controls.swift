@@ -111,8 +111,8 @@ private struct ControlText {
     return jump(rules)
   }
 
-  /// libpam adds the digits up in an `int`. Before 1.6 it does not look for overflow, so that a long
-  /// number may come out as one of the words.
+  /// libpam adds the digits up in an `int`. Before 1.6 it does not look for overflow: a long number
+  /// may come out as one of the words.
   private mutating func jump(_ rules: LibpamRules) -> PAMAction? {
     var number: Int32 = 0
     let start = place

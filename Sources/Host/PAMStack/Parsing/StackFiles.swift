@@ -1,5 +1,5 @@
-/// How libpam reads files of pam.d. Linux-PAM 1.6 reads lines of any length, ends a continued line at
-/// a comment or a blank line, counts includes of every kind, and refuses jumps that are too far.
+/// How libpam reads files of pam.d. Linux-PAM 1.6 reads lines of any length, ends a continued line
+/// at a comment or a blank line, counts includes of every kind, and refuses jumps that are too far.
 package enum LibpamRules: Sendable {
   case before16, since16
 }

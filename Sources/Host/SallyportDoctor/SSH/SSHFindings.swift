@@ -68,7 +68,7 @@ struct SSHFindings {
     guard !["", "no"].contains(settings["persourcepenalties"]) else { return nil }
     return .ok(
       "ssh-penalties", area,
-      "after some refusals sshd drops everybody from that address for a while, with right codes too",
+      "after some refusals sshd drops everybody from that address for a while, right codes too",
       fixes: [
         .advice("of an address that many share: PerSourcePenaltyExemptList in sshd_config(5)")
       ])

@@ -195,7 +195,11 @@ struct StoreFindings {
       guard store.knowsAllAccounts else { return unseen(name, recorded) }
       return .warning(
         "user-no-account", area, "\(name) is enrolled but has no account (it was uid \(recorded))",
-        fixes: [sallyport("unenroll", name, "--force --allow-missing --uid \(recorded)")],
+        fixes: [
+          .advice(
+            "if the account got another name: sallyport adopt NAME --from \(shellQuoted(name))"),
+          sallyport("unenroll", name, "--force --allow-missing --uid \(recorded)"),
+        ],
         ofUser: Finding.OfUser(name: name, before: "", after: "are enrolled but have no account"))
     }
     var finding = finding("user-unusable", .error, error, of: user.name, effect: .locksOut(name))

@@ -16,7 +16,11 @@ extension Message {
       self.init(text, .noInput, hints: [invocation.command("enroll", remark: "makes one")])
     case .unsafe(let path, let flaw): self.init(text, flaw, path, at: invocation)
     case .otherUID(_, _, nil): self.init(text, .badData, hints: [invocation.lookup])
-    case .incomplete, .malformed, .state, .foreignState, .otherUser, .otherUID:
+    case .otherUID:
+      let adopt = invocation.command("adopt", remark: "if it is the same person")
+      let hints = invocation.fixing
+      self.init(text, .badData, hints: hints.isEmpty ? [] : [adopt] + hints)
+    case .incomplete, .malformed, .state, .foreignState, .otherUser:
       self.init(text, .badData, hints: invocation.fixing)
     case .busy: self.init(text, .busy, hints: ["lslocks"])
     case .unsettled: self.init(text, .busy, hints: [invocation.again()])

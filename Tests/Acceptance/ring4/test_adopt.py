@@ -1,0 +1,170 @@
+"""An account gets another uid or name, and its enrollment goes on."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from support.hosts import UIDS, add_account, remove_account
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
+from support.sallyport import COMMAND, sallyport
+
+OLD, NEW = UIDS["alice"], UIDS["alice"] + 100
+CHANGING = ("mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock", "renameat",
+            "renameat2", "rename", "unlinkat")
+
+
+@pytest.fixture
+def another_uid():
+    remove_account("alice")
+    add_account("alice", NEW)
+    yield "alice", ()
+    remove_account("alice")
+    add_account("alice", OLD)
+
+
+@pytest.fixture
+def another_name():
+    remove_account("alice")
+    add_account("alina", OLD)
+    yield "alina", ("--from", "alice")
+    remove_account("alina")
+    add_account("alice", OLD)
+
+
+@pytest.fixture(params=["another_uid", "another_name"])
+def change(request):
+    """Makes it; (the name now, the words of adopt)."""
+    return lambda: request.getfixturevalue(request.param)
+
+
+def adopt(store, name, *words, prefix=()):
+    line = [COMMAND, "adopt", name, *words, "--uid", OLD, "--yes", "--store", store.directory]
+    return subprocess.run([*prefix, *map(str, line)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+
+
+def files(store):
+    """Whose directories there are; leftovers are another name's."""
+    return sorted(path.name for path in (store.directory / "users").iterdir()
+                  if not path.name.startswith("."))
+
+
+def test_codes_go_on_and_what_was_used_stays_used(store, services, change):
+    enrollment = store.enroll(allow_missing=False)
+    assert sallyport("require", "alice", "--store", store.directory).returncode == 0
+    used, unused = enrollment.backup_codes[:2]
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", used).result == SUCCESS
+        code = enrollment.code()
+        name, words = change()
+        assert driver.login("login", name, code).result in (TROUBLE, AUTH_ERR)
+        done = adopt(store, name, *words)
+        assert done.returncode == 0, done.stderr
+        assert driver.login("login", name, used).result == AUTH_ERR
+        assert driver.login("login", name, code).result == SUCCESS
+        assert driver.login("login", name, code).result == AUTH_ERR
+        assert driver.login("login", name, unused).result == SUCCESS
+    assert files(store) == [name]
+    uid = NEW if name == "alice" else OLD
+    assert [path.name for path in (store.directory / "required").iterdir()] == [str(uid)]
+    assert [path.name for path in (store.directory / "unenrolled").iterdir()] == [name]
+    again = adopt(store, name, *words)
+    assert again.returncode != 0 and files(store) == [name]
+
+
+def test_an_exemption_stays_behind(store, services, change):
+    store.enroll(allow_missing=False)
+    assert sallyport("exempt", "alice", "--store", store.directory).returncode == 0
+    name, words = change()
+    assert adopt(store, name, *words).returncode == 0
+    shown = sallyport("status", name, "--store", store.directory, "--json")
+    assert '"exempt"' not in shown.stdout, shown.stdout
+
+
+@pytest.mark.parametrize("words,text", [
+    (("alice", "--from", "bob"), "bob is an account still"),
+    (("bob", "--from", "gone"), "gone is not enrolled"),
+    (("alice",), "already"),
+    (("nobody-here", "--from", "alice"), "there is no user"),
+])
+def test_what_is_not_meant_is_refused(store, words, text):
+    store.enroll(allow_missing=False)
+    before = store.enrollment().read_bytes()
+    done = sallyport("adopt", *words, "--uid", OLD, "--yes", "--store", store.directory)
+    assert done.returncode != 0 and text in done.stderr, done.stderr
+    assert store.enrollment().read_bytes() == before and files(store) == ["alice"]
+
+
+def test_another_uid_than_the_recorded_one_is_refused(store, another_uid):
+    del another_uid
+    store.enroll(allow_missing=False)  # as NEW
+    remove_account("alice")
+    add_account("alice", OLD)
+    done = adopt(store, "alice")
+    assert done.returncode != 0 and f"of uid {NEW}" in done.stderr
+    done = sallyport("adopt", "alice", "--yes", "--store", store.directory)
+    assert done.returncode == 64 and "--uid" in done.stderr
+
+
+def test_who_is_enrolled_keeps_what_is_his(store, another_name):
+    name, words = another_name
+    add_account("alice", NEW)
+    store.enroll(allow_missing=False)
+    remove_account("alice")
+    store.enroll(user=name, allow_missing=False)
+    before = store.enrollment(name).read_bytes()
+    done = sallyport("adopt", name, *words, "--uid", NEW, "--yes", "--store", store.directory)
+    assert done.returncode != 0 and store.enrollment(name).read_bytes() == before
+    assert files(store) == ["alice", name]
+
+
+def test_without_an_answer_nothing_changes(store, another_uid):
+    name, _ = another_uid
+    add_account("other", OLD)
+    store.enroll(user="other", allow_missing=False)
+    remove_account("other")
+    done = sallyport("adopt", name, "--from", "other", "--store", store.directory, typed="n\n")
+    assert done.returncode != 0 and files(store) == ["other"]
+    assert f"other, uid {OLD}" in done.stdout and f"{name}, uid {NEW}" in done.stdout
+
+
+def places(report, store):
+    """[(call, how many-th of that name)] of those that touch the store."""
+    counts, found = {}, []
+    for line in report.read_text().splitlines():
+        if call := re.match(r"(\w+)\(", line):
+            counts[call[1]] = counts.get(call[1], 0) + 1
+            if str(store.directory) in line and call[1] in CHANGING:
+                found.append((call[1], counts[call[1]]))
+    return found
+
+
+def test_killed_at_each_step_nobody_is_lost_and_no_code_is_good_twice(
+        store, services, change, tmp_path, figure):
+    enrollment = store.enroll(allow_missing=False)
+    assert sallyport("require", "alice", "--store", store.directory).returncode == 0
+    used, unused = enrollment.backup_codes[:2]
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", used).result == SUCCESS
+        name, words = change()
+        kept, report = tmp_path / "kept", tmp_path / "strace"
+        shutil.copytree(store.directory, kept)
+        assert adopt(store, name, *words, prefix=("strace", "-y", "-o", report)).returncode == 0
+        steps = places(report, store)
+        assert len(steps) > 10 and any(call.startswith("rename") for call, _ in steps)
+        for call, count in steps:
+            shutil.rmtree(store.directory)
+            shutil.copytree(kept, store.directory)
+            inject = f"inject={call}:signal=KILL:when={count}"
+            killed = adopt(store, name, *words, prefix=("strace", "-o", "/dev/null", "-e", inject))
+            assert killed.returncode != 0, (call, count)
+            adopt(store, name, *words)
+            assert files(store) == [name], (call, count)
+            assert driver.login("login", name, used).result == AUTH_ERR, (call, count)
+            assert driver.login("login", name, unused).result == SUCCESS, (call, count)
+            assert driver.login("login", name, unused).result == AUTH_ERR, (call, count)
+            required = [path.name for path in (store.directory / "required").iterdir()]
+            assert required == [str(NEW if name == "alice" else OLD)], (call, count)
+    figure(f"{len(steps)} kills of adopt, {name}")

@@ -3,6 +3,8 @@
 import re
 import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -168,3 +170,54 @@ def test_killed_at_each_step_nobody_is_lost_and_no_code_is_good_twice(
             required = [path.name for path in (store.directory / "required").iterdir()]
             assert required == [str(NEW if name == "alice" else OLD)], (call, count)
     figure(f"{len(steps)} kills of adopt, {name}")
+
+
+def test_five_hundred_people_are_adopted_by_a_file(store, services, tmp_path, figure):
+    """Each of them enrolled under another name and uid; one line is wrong, and the file is used
+    again."""
+    people, kept = [f"adopted{number}" for number in range(500)], {}
+    passwd = Path("/etc/passwd")
+    before = passwd.read_text()
+    try:
+        passwd.write_text(before + "".join(
+            f"old-{name}:x:{20000 + number}:100::/:/bin/sh\n" for number, name in enumerate(people)))
+        for name in people[:3]:
+            kept[name] = store.enroll(user=f"old-{name}", allow_missing=False)
+        users = store.directory / "users"
+        for number, name in enumerate(people[3:], 3):
+            shutil.copytree(users / f"old-{people[0]}", users / f"old-{name}")
+            text = (users / f"old-{name}" / "enrollment").read_text()
+            text = text.replace(f"old-{people[0]}", f"old-{name}").replace("20000", str(20000 + number))
+            (users / f"old-{name}" / "enrollment").write_text(text)
+        passwd.write_text(before + "".join(
+            f"{name}:x:{30000 + number}:100::/:/bin/sh\n" for number, name in enumerate(people)))
+        lines = [f"{name}:old-{name}:{20000 + number}" for number, name in enumerate(people)]
+        lines[7] = f"{people[7]}:old-{people[7]}:1"
+        listed = tmp_path / "people"
+        listed.write_text("# new:old:uid\n" + "\n".join(lines) + "\n")
+        begun = time.monotonic()
+        done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
+        figure(f"499 of 500 people adopted in {time.monotonic() - begun:.1f} s")
+        assert done.returncode == 65, done.stderr
+        assert f"{listed}:9: " in done.stderr and f"of uid {20007}" in done.stderr
+        assert "499 enrollments moved, 1 not" in done.stdout
+        lines[7] = f"{people[7]}:old-{people[7]}:20007"
+        listed.write_text("\n".join(lines) + "\n")
+        done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
+        assert (done.returncode, done.stdout) == (0, "1 enrollment moved, 0 not.\n"), done.stderr
+        assert files(store) == sorted(people)
+        with Driver(services) as driver:
+            for name, enrollment in kept.items():
+                code = enrollment.backup_codes[0]
+                assert driver.login("login", name, code).result == SUCCESS
+    finally:
+        passwd.write_text(before)
+
+
+def test_a_file_with_a_line_that_is_none_changes_nothing(store, tmp_path):
+    store.enroll(allow_missing=False)
+    listed = tmp_path / "people"
+    listed.write_text("bob:alice:3001\nbob alice\n")
+    done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
+    assert done.returncode == 65 and f"{listed}:2: expected NAME:BEFORE:UID" in done.stderr
+    assert files(store) == ["alice"]

@@ -1,4 +1,5 @@
 import ArgumentParser
+import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 import SallyportSupport
@@ -27,8 +28,18 @@ struct Adopt: Verb {
   @Flag(help: "Do not ask whether it is the same person.")
   var yes = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Many: each line of this file is NAME:BEFORE:UID, with the name and uid before; BEFORE is "
+        + "empty where the name is the same.", valueName: "file"),
+    completion: .file())
+  var all: String?
+
   func validate() throws {
-    if yes, uid == nil { throw ValidationError("--yes needs --uid, the uid before") }
+    if all != nil, shared.argument.name != nil || from != nil || uid != nil {
+      throw ValidationError("--all takes no user, no --from and no --uid")
+    }
+    if yes, uid == nil, all == nil { throw ValidationError("--yes needs --uid, the uid before") }
   }
 
   private struct Answer: Encodable {
@@ -39,38 +50,95 @@ struct Adopt: Verb {
     let isRequired: Bool
   }
 
-  func run(in context: Context) throws(CommandError) {
+  private struct Answers: Encodable {
+    let users: [Answer]
+    /// As `FILE:LINE: why`.
+    let failed: [String]
+  }
+
+  func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
+
+  func status(in context: Context) throws(CommandError) -> Int32 {
+    if let all { return try adoptAll(in: all, context) }
     let subject = try shared.open(in: context, for: .onAccount)
+    guard let answer = try adopt(subject, from: from, uid, asks: !yes) else {
+      throw .adoptedAlready
+    }
+    subject.output.answer(
+      answer, "The enrollment is \(answer.user)'s now, as uid \(answer.uid).")
+    return Sysexit.done.rawValue
+  }
+
+  /// Those that fail are told, and the others are done: the same file can be used again.
+  private func adoptAll(in path: String, _ context: Context) throws(CommandError) -> Int32 {
+    let lines = try AdoptedLine.all(in: path)
+    let output = context.output(shared.storeOptions)
+    if !yes {
+      let people = counted(lines.count, "line")
+      try output.insist("\(people). Is each of them the person of before?", or: .nothingChanged)
+    }
+    var (done, failed): ([Answer], [String]) = ([], [])
+    for line in lines {
+      do throws(CommandError) {
+        let subject = try shared.subject(line.name, in: context)
+        if let answer = try adopt(subject, from: line.former, line.uid, asks: false) {
+          done.append(answer)
+        }
+      } catch {
+        let invocation = Invocation(
+          verb: "adopt", user: line.name, store: shared.storeOptions.store)
+        failed.append("\(shownPath(path)):\(line.number): \(error.message(invocation).text)")
+      }
+    }
+    for text in failed { context.terminal.write(Array("sallyport: \(text)\n".utf8), to: .aside) }
+    output.answer(
+      Answers(users: done, failed: failed),
+      "\(counted(done.count, "enrollment")) moved, \(failed.count) not.")
+    return (failed.isEmpty ? Sysexit.done : .badData).rawValue
+  }
+
+  /// nil: the enrollment is the account's already.
+  private func adopt(_ subject: Subject, from: String?, _ uid: UInt32?, asks: Bool)
+    throws(CommandError) -> Answer?
+  {
     let (account, store) = (try subject.account(), subject.store)
     guard let own = account.uid else { throw .noSuchUser }
     let former =
-      try from.map { name throws(CommandError) in try gone(name, context) }
+      try from.map { name throws(CommandError) in try gone(name, subject.context) }
       ?? account.name
     let found = try storing { () throws(StoreTrouble) in
       try store.load(stored: try store.storedName(of: former))
     }
-    guard let record = found else { throw .notEnrolledBefore(former) }
+    guard let record = found else {
+      if former != account.name, try isAdopted(account, in: store) { return nil }
+      throw .notEnrolledBefore(former)
+    }
     let before = record.enrollment.uid
     let isNew = former != account.name || before != own
     if isNew {
       guard uid == nil || uid == before else { throw .otherUIDBefore(former, before) }
-      for line in facts(record, account) { subject.output.say(line) }
-      if !yes {
+      if asks {
+        for line in facts(record, account) { subject.output.say(line) }
         try subject.output.insist(
-          "Is \(account.name.text) the person who was enrolled?",
-          or: .nothingChanged)
+          "Is \(account.name.text) the person who was enrolled?", or: .nothingChanged)
       }
       try adopt(record, by: account, in: store)
     }
     let isRequired = try noting { () throws(StoreTrouble) in
       try store.adoptRequirement(of: former, by: account)
     }
-    guard isNew || isRequired else { throw .adoptedAlready(account) }
-    subject.output.answer(
-      Answer(
-        user: account.name.text, uid: own, from: former.text, fromUID: before,
-        isRequired: isRequired),
-      "The enrollment is \(account.name.text)'s now, as uid \(own).")
+    guard isNew || isRequired else { return nil }
+    return Answer(
+      user: account.name.text, uid: own, from: former.text, fromUID: before,
+      isRequired: isRequired)
+  }
+
+  /// Whether the account has an enrollment, where the name before has none any more.
+  private func isAdopted(_ account: Account, in store: Store) throws(CommandError) -> Bool {
+    try storing { () throws(StoreTrouble) in
+      let found = try store.load(stored: try store.storedName(of: account.name))
+      return found?.enrollment.uid == account.uid
+    }
   }
 
   /// The name before. Throws where there is an account of that name: two people would share codes.
@@ -121,12 +189,10 @@ extension CommandError {
     }
   }
 
-  fileprivate static func adoptedAlready(_ account: Account) -> CommandError {
-    CommandError {
-      Message(
-        "the enrollment is of \(account.name.text) and of this uid already: nothing was changed",
-        .exists, hints: [$0.command("status")])
-    }
+  fileprivate static let adoptedAlready = CommandError {
+    Message(
+      "the enrollment of \($0.who) is of this account already: nothing was changed", .exists,
+      hints: [$0.command("status")])
   }
 
   fileprivate static let changedMeanwhile = CommandError {

@@ -217,7 +217,7 @@ def test_five_hundred_people_are_adopted_by_a_file(store, services, tmp_path, fi
 def test_a_file_with_a_line_that_is_none_changes_nothing(store, tmp_path):
     store.enroll(allow_missing=False)
     listed = tmp_path / "people"
-    listed.write_text("bob:alice:3001\nbob alice\n")
+    listed.write_bytes(b"bob:alice:3001\r\nbob alice\r\n")
     done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
     assert done.returncode == 65 and f"{listed}:2: expected NAME:BEFORE:UID" in done.stderr
     assert files(store) == ["alice"]

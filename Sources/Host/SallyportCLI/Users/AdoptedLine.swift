@@ -19,8 +19,9 @@ struct AdoptedLine {
     }
     var lines: [AdoptedLine] = []
     let content = String(decoding: text.bytes(in: 0..<text.count), as: UTF8.self)
-    for (index, line) in content.split(separator: "\n", omittingEmptySubsequences: false)
-      .enumerated()
+    // A line end of Windows is one `Character`.
+    let all = content.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+    for (index, line) in all.enumerated()
     where !line.isEmpty && line.first != "#" {
       let words = line.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
       guard words.count == 3, !words[0].isEmpty, let uid = UInt32(words[2]) else {

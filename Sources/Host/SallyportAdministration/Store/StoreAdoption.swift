@@ -5,84 +5,75 @@ package import SallyportCore
 package import SallyportSystem
 
 extension Store {
-  /// Gives a loaded enrollment to this account: its authenticators and backup codes, what was used
-  /// of them, and the budget for wrong codes. Places that were remembered are forgotten.
-  ///
-  /// Killed anywhere in it, the enrollment belongs to the former name, to the account, or to both:
-  /// then this call, once more, ends it. `changed` where it is no longer the loaded one. Throws
-  /// `exists` where the account has another one.
-  package func adopt(_ record: Record, by account: Account) throws(StoreTrouble)
-    -> Transaction<Void>
-  {
-    let (former, name) = (try fileName(of: record.enrollment.user), try fileName(of: account.name))
+  /// What is enrolled under the name before, to be given to this account; nil if nothing is. It has
+  /// the account's own name in it already where giving it was cut short.
+  package func record(of former: UserName, for account: Account) throws(StoreTrouble) -> Record? {
+    let users = try userFolder()
+    guard let record = try users.record(try fileName(of: former), format.read) else { return nil }
+    let user = record.enrollment.user
+    guard user == former || user == account.name else {
+      throw .otherUser(path: record.path, found: user)
+    }
+    return record
+  }
+
+  /// Gives it to the account. There is one copy of it at any time: first its file gets the new name
+  /// and uid, with which nobody logs in before the directory has the new name, too. Its state stays
+  /// as it is, but for places that were remembered, and the requirement to enroll is the account's
+  /// before. So the same call ends one that was cut short. Throws `exists` where the account is
+  /// enrolled; `changed` where it is no longer the record that was loaded.
+  package func adopt(
+    _ record: Record, of former: UserName, by account: Account
+  ) throws(StoreTrouble) -> Transaction<Void> {
+    let (old, name) = (try fileName(of: former), try fileName(of: account.name))
+    let isRenamed = !same(old.bytes, name.bytes)
+    if isRenamed, try userFolder().has(name) {
+      throw .exists(path: (users / name).text)
+    }
+    let forgotten = try transact(record, asKnown: true) {
+      (_, state) throws(StoreTrouble) -> (Void, LoginState) in
+      var state = state
+      state.forgetRemembered()
+      return ((), state)
+    }
+    guard case .committed = forgotten, let record = try self.record(of: former, for: account) else {
+      return .changed
+    }
+    try require(of: record, by: account)
     return try changing { users throws(StoreTrouble) in
       try users.holding(record) { () throws(StoreTrouble) in
-        if same(former.bytes, name.bytes) {
-          let made = try made(of: record, for: account, in: users)
-          try users.finishing(made) { () throws(StoreTrouble) in
-            try exchange(made, with: name, in: users)
-          }
-          // The new one must be on the disk before the old one is wiped.
-          try users.sync()
-          return users.wipe(made)
-        }
-        if try users.has(name) {
-          let found = try users.record(name, format.read)
-          guard found?.enrollment.id == record.enrollment.id else {
-            throw .exists(path: (users.path / name).text)
-          }
-        } else {
-          let made = try made(of: record, for: account, in: users)
-          try users.finishing(made) { () throws(StoreTrouble) in
-            try users.rename(made, to: name)
-          }
-          try users.sync()
-        }
-        try users.takeAway(former)
+        try put(record, as: account, in: old, users)
+        guard isRenamed else { return }
+        try users.rename(old, to: name)
+        try users.sync()
       }
     }
   }
 
-  /// The state is read again: it is locked now.
-  private func made(
-    of record: Record, for account: Account, in users: borrowing StoreFolder
-  ) throws(StoreTrouble) -> Path {
+  private func put(
+    _ record: Record, as account: Account, in directory: Path, _ users: borrowing StoreFolder
+  ) throws(StoreTrouble) {
     let old = record.enrollment
-    let enrollment = Enrollment(
+    if old.user == account.name, old.uid == account.uid { return }
+    let new = Enrollment(
       id: old.id, user: account.name, uid: account.uid, created: old.created,
       authenticators: old.authenticators, backupCodes: old.backupCodes)
-    guard let now = try users.record(try fileName(of: old.user), format.read) else {
-      throw .unsettled(path: record.path)
+    let made = try users.make(try text(new), nil)
+    try users.finishing(made) { () throws(StoreTrouble) in
+      try users.move("enrollment", from: made, to: directory)
     }
-    var state = now.state
-    if now.mayLackTheLatest { state.distrustLoss(of: old, at: try Clock.now()) }
-    state.reconcile(with: enrollment)
-    state.forgetRemembered()
-    return try users.make(try text(enrollment), state)
+    users.wipe(made)
   }
 
-  /// Has this account enroll, where that was required under the name before, and no longer under
-  /// that name and uid. An exemption stays behind. The note of before goes last, so that the next
-  /// call ends one that was cut short. Returns whether there was something to do.
-  package func adoptRequirement(of former: UserName, by account: Account) throws(StoreTrouble)
-    -> Bool
-  {
-    try changing { users throws(StoreTrouble) in
-      let before = try note(of: former)
-      guard case .required = before.level, let uid = account.uid else { return false }
-      if former == account.name, before.uid == uid { return false }
-      let note = UserNote(level: before.level, uid: uid)
-      let text = try text(of: note, for: account.name)
-      try put(text, as: Path(uid: uid), in: Store.required, by: users)
-      if let old = before.uid, old != uid, let (user, _) = try requirement(of: old), user == former
-      {
-        try put(nil, as: Path(uid: old), in: Store.required, by: users)
-      }
-      try put(text, as: try fileName(of: account.name), in: Store.notes, by: users)
-      if former != account.name {
-        try put(nil, as: try fileName(of: former), in: Store.notes, by: users)
-      }
-      return true
+  /// Has the account enroll as the name and uid before had to, unless it has to earlier. What is
+  /// required of those stays: a new account that gets them has to enroll.
+  private func require(of record: Record, by account: Account) throws(StoreTrouble) {
+    let before = Account(name: record.enrollment.user, uid: record.enrollment.uid)
+    guard case .required(let day) = try level(of: before) else { return }
+    if case .required(let own) = try level(of: account) {
+      guard let own else { return }
+      if let day, day >= own { return }
     }
+    try setLevel(.required(from: day), of: account, Accounts.find)
   }
 }

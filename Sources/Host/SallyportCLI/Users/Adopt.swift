@@ -2,6 +2,7 @@ import ArgumentParser
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
+import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
@@ -47,7 +48,6 @@ struct Adopt: Verb {
     let uid: UInt32
     let from: String
     @OrNull var fromUID: UInt32?
-    let isRequired: Bool
   }
 
   private struct Answers: Encodable {
@@ -61,7 +61,8 @@ struct Adopt: Verb {
   func status(in context: Context) throws(CommandError) -> Int32 {
     if let all { return try adoptAll(in: all, context) }
     let subject = try shared.open(in: context, for: .onAccount)
-    guard let answer = try adopt(subject, from: from, uid, asks: !yes) else {
+    let holders = try AccountHolders()
+    guard let answer = try adopt(subject, from: from, uid, holders, asks: !yes) else {
       throw .adoptedAlready
     }
     subject.output.answer(
@@ -77,11 +78,12 @@ struct Adopt: Verb {
       let people = counted(lines.count, "line")
       try output.insist("\(people). Is each of them the person of before?", or: .nothingChanged)
     }
+    let holders = try AccountHolders()
     var (done, failed): ([Answer], [String]) = ([], [])
     for line in lines {
       do throws(CommandError) {
         let subject = try shared.subject(line.name, in: context)
-        if let answer = try adopt(subject, from: line.former, line.uid, asks: false) {
+        if let answer = try adopt(subject, from: line.former, line.uid, holders, asks: false) {
           done.append(answer)
         }
       } catch {
@@ -98,39 +100,38 @@ struct Adopt: Verb {
   }
 
   /// nil: the enrollment is the account's already.
-  private func adopt(_ subject: Subject, from: String?, _ uid: UInt32?, asks: Bool)
-    throws(CommandError) -> Answer?
-  {
+  private func adopt(
+    _ subject: Subject, from: String?, _ uid: UInt32?, _ holders: AccountHolders, asks: Bool
+  ) throws(CommandError) -> Answer? {
     let (account, store) = (try subject.account(), subject.store)
     guard let own = account.uid else { throw .noSuchUser }
+    try storing { () throws(StoreTrouble) in try store.prepare() }
     let former =
-      try from.map { name throws(CommandError) in try gone(name, subject.context) }
+      try from.map { name throws(CommandError) in try gone(name, account, subject.context) }
       ?? account.name
     let found = try storing { () throws(StoreTrouble) in
-      try store.load(stored: try store.storedName(of: former))
+      try store.record(of: former, for: account)
     }
     guard let record = found else {
       if former != account.name, try isAdopted(account, in: store) { return nil }
       throw .notEnrolledBefore(former)
     }
-    let before = record.enrollment.uid
-    let isNew = former != account.name || before != own
-    if isNew {
-      guard uid == nil || uid == before else { throw .otherUIDBefore(former, before) }
-      if asks {
-        for line in facts(record, account) { subject.output.say(line) }
-        try subject.output.insist(
-          "Is \(account.name.text) the person who was enrolled?", or: .nothingChanged)
+    let (user, before) = (record.enrollment.user, record.enrollment.uid)
+    if former == account.name, before == own { return nil }
+    // Else it was cut short.
+    if user != account.name || before != own {
+      guard uid == nil || before == nil || uid == before else {
+        throw .otherUIDBefore(former, before)
       }
-      try adopt(record, by: account, in: store)
+      let holder = before.flatMap { holders.name(of: $0, besides: account) }
+      if let holder, !asks, let before { throw .uidHeld(before, holder, former) }
+      if asks { try ask(record, account, heldBy: holder, subject.output) }
     }
-    let isRequired = try noting { () throws(StoreTrouble) in
-      try store.adoptRequirement(of: former, by: account)
+    let done = try storing { () throws(StoreTrouble) in
+      try store.adopt(record, of: former, by: account)
     }
-    guard isNew || isRequired else { return nil }
-    return Answer(
-      user: account.name.text, uid: own, from: former.text, fromUID: before,
-      isRequired: isRequired)
+    guard case .committed = done else { throw .changedMeanwhile }
+    return Answer(user: account.name.text, uid: own, from: former.text, fromUID: before)
   }
 
   /// Whether the account has an enrollment, where the name before has none any more.
@@ -141,28 +142,43 @@ struct Adopt: Verb {
     }
   }
 
-  /// The name before. Throws where there is an account of that name: two people would share codes.
-  private func gone(_ name: String, _ context: Context) throws(CommandError) -> UserName {
+  /// The name before. Throws where another account has it: two people would share codes.
+  private func gone(_ name: String, _ account: Account, _ context: Context) throws(CommandError)
+    -> UserName
+  {
     let other = try context.account(name)
-    if let uid = other.uid { throw .stillThere(other.name, uid) }
-    return other.name
+    if let uid = other.uid, other.name != account.name { throw .stillThere(other.name, uid) }
+    return UserName(Array(name.utf8)) ?? other.name
   }
 
-  private func facts(_ record: Record, _ account: Account) -> [String] {
+  private func ask(
+    _ record: Record, _ account: Account, heldBy holder: String?, _ output: Output
+  ) throws(CommandError) {
     let enrollment = record.enrollment
     let day = CalendarDate(enrollment.created).map { " on \($0.dayText)" } ?? ""
     let before = enrollment.uid.map { "uid \($0)" } ?? "any uid"
-    let now = account.uid.map { "uid \($0)" } ?? "no uid"
-    return [
-      "Enrolled\(day): \(enrollment.user.text), \(before).",
-      "The account now: \(account.name.text), \(now).",
-      "A name or a uid may be another person's by now.",
-    ]
+    output.say("Enrolled\(day): \(enrollment.user.text), \(before).")
+    output.say("The account now: \(account.name.text)\(account.uid.map { ", uid \($0)" } ?? "").")
+    if let holder { output.say("Of \(before) is \(holder) now: perhaps the person meant.") }
+    output.say("A name or a uid may be another person's by now.")
+    try output.insist(
+      "Is \(account.name.text) the person who was enrolled?", or: .nothingChanged)
+  }
+}
+
+/// Who has which uid, of the accounts that can be listed.
+private struct AccountHolders {
+  private let names: [UInt32: [UserName]]
+
+  init() throws(CommandError) {
+    let all = try storing { () throws(StoreTrouble) in try AccountBook.all() }
+    names = all.reduce(into: [:]) { names, one in
+      if let uid = one.account.uid { names[uid, default: []].append(one.account.name) }
+    }
   }
 
-  private func adopt(_ record: Record, by account: Account, in store: Store) throws(CommandError) {
-    let done = try storing { () throws(StoreTrouble) in try store.adopt(record, by: account) }
-    guard case .committed = done else { throw .changedMeanwhile }
+  func name(of uid: UInt32, besides account: Account) -> String? {
+    names[uid]?.first { $0 != account.name }?.text
   }
 }
 
@@ -178,6 +194,17 @@ extension CommandError {
       Message(
         "\(name.text) is an account still (uid \(uid)): two accounts cannot have one enrollment",
         .exists)
+    }
+  }
+
+  fileprivate static func uidHeld(_ uid: UInt32, _ holder: String, _ former: UserName)
+    -> CommandError
+  {
+    CommandError {
+      Message(
+        "uid \(uid) is \(holder)'s now, who may be the person that was enrolled as "
+          + "\(former.text): nothing was changed", .exists,
+        hints: [$0.command("adopt", remark: "asks")])
     }
   }
 

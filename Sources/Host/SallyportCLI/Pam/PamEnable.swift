@@ -93,7 +93,14 @@ struct PamEnable: Verb {
     }
     for line in asking + chosen.flatMap({ $0.notes(in: context.stacks) }) { output.say(line) }
     if !force {
-      for plan in changing { if let obstacle = plan.obstacle(facts) { throw obstacle } }
+      for plan in changing {
+        if let obstacle = plan.obstacle(facts) { throw obstacle }
+        let unit = ServiceUnit(of: plan.service, store: shared.path, on: context.machine)
+        if let unit, unit.isShut {
+          throw CommandError(
+            .configuration, unit.words, hints: [unit.opening(shared.path)])
+        }
+      }
     }
     for plan in changing {
       output.say(plan.text(width: output.width, proposes: !options.isUnseen))

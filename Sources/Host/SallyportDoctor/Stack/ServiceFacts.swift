@@ -15,6 +15,8 @@ struct ServiceFacts: Equatable {
   var isBetterEnabledAgain = false
   /// Why `remember` has no effect here; nil if it has one.
   var idleRemember: IdleRemember?
+  /// nil: it runs in no unit of its own.
+  var unit: ServiceUnit?
 
   /// The store that its lines use.
   var store: String { lines.value(of: "store") ?? Store.usualRoot }
@@ -24,6 +26,7 @@ extension ServiceFacts {
   init(_ stack: ServiceStack, of machine: Machine) {
     self.init(name: stack.service, lines: ModuleLines(of: stack))
     file = stack.file
+    unit = ServiceUnit(of: name, store: store, on: machine)
     let analysis = machine.stacks.analysis(stack)
     self.stack = analysis.findings
     isBetterEnabledAgain =

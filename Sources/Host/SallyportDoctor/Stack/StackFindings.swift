@@ -21,11 +21,19 @@ struct StackFindings {
 
   var all: [Finding] {
     let found =
-      service.stack.compactMap(finding) + [idleRemember, afterKey].compactMap { $0 }
+      service.stack.compactMap(finding) + [idleRemember, afterKey, unit].compactMap { $0 }
       + words
     let isFine = found.isEmpty && !lines.lines.isEmpty
     return found
       + (isFine ? [.ok("stack", area, "no way through the stacks leaves the code out")] : [])
+  }
+
+  private var unit: Finding? {
+    guard let unit = service.unit, unit.isShut, !lines.lines.isEmpty else { return nil }
+    return .error(
+      "service-sandbox", area, unit.words, location: FileLocation(file: unit.path),
+      fixes: [.command(unit.opening(service.store))],
+      effect: .locksOut("everybody who is asked for a code by \(name)"))
   }
 
   private func finding(_ found: StackFinding) -> Finding? {

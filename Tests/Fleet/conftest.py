@@ -1,4 +1,4 @@
-"""One PostgreSQL for all tests, which Tests/Fleet/run has started; a database for each test."""
+"""One PostgreSQL for nearly all tests, which Tests/Fleet/run has started; a database for each test."""
 
 import os
 import signal
@@ -69,13 +69,24 @@ def cluster():
     return Cluster(Path(os.environ["SALLYPORT_FLEET"]))
 
 
-@pytest.fixture
-def fleet(cluster, tmp_path, request):
-    tmp_path.chmod(0o700)
-    made = Fleet(cluster, f"test_{abs(hash(request.node.name))}", tmp_path)
+def fleet_over(cluster, directory, request):
+    directory.chmod(0o700)
+    made = Fleet(cluster, f"test_{abs(hash(request.node.name))}", directory)
     yield made
     for verifier in made.made:
         verifier.kill()
+
+
+@pytest.fixture
+def fleet(cluster, tmp_path, request):
+    yield from fleet_over(cluster, tmp_path, request)
+
+
+@pytest.fixture
+def own_fleet(tmp_path, request):
+    """Over a PostgreSQL of its own: what is done to that one happens to no other test."""
+    with Cluster() as cluster:
+        yield from fleet_over(cluster, tmp_path, request)
 
 
 @pytest.fixture

@@ -122,7 +122,8 @@ def test_a_code_is_accepted_once_while_verifiers_are_killed(fleet):
 
 
 @pytest.mark.decisive
-def test_a_code_is_accepted_once_while_the_database_is_killed(fleet):
+def test_a_code_is_accepted_once_while_the_database_is_killed(own_fleet):
+    fleet = own_fleet
     verifiers = [fleet.verifier("one"), fleet.verifier("two")]
 
     def kill():
@@ -140,7 +141,8 @@ def test_a_code_is_accepted_once_while_the_database_is_killed(fleet):
         soon(fleet.cluster.answers)
 
 
-def test_a_save_that_is_committed_only_locally_is_refused_and_others_wait_until_it_is_known(fleet):
+def test_a_save_that_is_committed_only_locally_is_refused_and_others_wait_until_it_is_known(own_fleet):
+    fleet = own_fleet
     verifier = fleet.verifier("one")
     # One for all: a later one would be good.
     names, typed = people(verifier, 3), code()

@@ -78,7 +78,7 @@ class Cluster:
             ["psql", "-XAtq", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-h", self.directory, "-U", "postgres", "-d",
              database, "-c", statement], capture_output=True, text=True, timeout=30)
         if done.returncode:
-            raise subprocess.CalledProcessError(done.returncode, "psql", done.stdout, done.stderr)
+            raise subprocess.CalledProcessError(done.returncode, f"psql: {done.stderr}", done.stdout, done.stderr)
         return [line.split("\t") for line in done.stdout.splitlines()]
 
 

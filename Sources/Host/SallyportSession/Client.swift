@@ -1,6 +1,7 @@
 internal import CService
 import Glibc
 import OneTimePassword
+internal import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -36,7 +37,7 @@ package struct Client {
     }
     let account: Account?
     do throws(StoreTrouble) {
-      account = try Client.account(of: user)
+      account = try Accounts.find(uid: user)
     } catch {
       throw .trouble(error)
     }
@@ -44,18 +45,6 @@ package struct Client {
       throw .refused(.noAccount, user: user, why: "no account, or its name is another one's")
     }
     self.init(process: process, user: user, account: account)
-  }
-
-  private static func account(of user: UInt32) throws(StoreTrouble) -> Account? {
-    var name = [UInt8](repeating: 0, count: 256)
-    // SAFETY: the buffer has its size.
-    let result = unsafe name.withUnsafeMutableBytes { buffer -> Int32 in
-      guard let base = unsafe buffer.bindMemory(to: CChar.self).baseAddress else { return 0 }
-      return unsafe service_account(user, base, buffer.count)
-    }
-    if result < 0 { throw .system("getpwuid", path: "", errno: -result) }
-    guard result == 1, let name = UserName(name.prefix { $0 != 0 }) else { return nil }
-    return try Accounts.find(name)
   }
 
   /// One session of a user at a time; false where there is another. Held until this process ends.

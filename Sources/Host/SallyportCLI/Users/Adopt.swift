@@ -2,7 +2,6 @@ import ArgumentParser
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
-import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
@@ -61,8 +60,7 @@ struct Adopt: Verb {
   func status(in context: Context) throws(CommandError) -> Int32 {
     if let all { return try adoptAll(in: all, context) }
     let subject = try shared.open(in: context, for: .onAccount)
-    let holders = try AccountHolders()
-    guard let answer = try adopt(subject, from: from, uid, holders, asks: !yes) else {
+    guard let answer = try adopt(subject, from: from, uid, asks: !yes) else {
       throw .adoptedAlready
     }
     subject.output.answer(
@@ -78,12 +76,11 @@ struct Adopt: Verb {
       let people = counted(lines.count, "line")
       try output.insist("\(people). Is each of them the person of before?", or: .nothingChanged)
     }
-    let holders = try AccountHolders()
     var (done, failed): ([Answer], [String]) = ([], [])
     for line in lines {
       do throws(CommandError) {
         let subject = try shared.subject(line.name, in: context)
-        if let answer = try adopt(subject, from: line.former, line.uid, holders, asks: false) {
+        if let answer = try adopt(subject, from: line.former, line.uid, asks: false) {
           done.append(answer)
         }
       } catch {
@@ -100,9 +97,9 @@ struct Adopt: Verb {
   }
 
   /// nil: the enrollment is the account's already.
-  private func adopt(
-    _ subject: Subject, from: String?, _ uid: UInt32?, _ holders: AccountHolders, asks: Bool
-  ) throws(CommandError) -> Answer? {
+  private func adopt(_ subject: Subject, from: String?, _ uid: UInt32?, asks: Bool)
+    throws(CommandError) -> Answer?
+  {
     let (account, store) = (try subject.account(), subject.store)
     guard let own = account.uid else { throw .noSuchUser }
     try storing { () throws(StoreTrouble) in try store.prepare() }
@@ -123,7 +120,7 @@ struct Adopt: Verb {
       guard uid == nil || before == nil || uid == before else {
         throw .otherUIDBefore(former, before)
       }
-      let holder = before.flatMap { holders.name(of: $0, besides: account) }
+      let holder = try holder(of: before, besides: account)
       if let holder, !asks, let before { throw .uidHeld(before, holder, former) }
       if asks { try ask(record, account, heldBy: holder, subject.output) }
     }
@@ -132,6 +129,15 @@ struct Adopt: Verb {
     }
     guard case .committed = done else { throw .changedMeanwhile }
     return Answer(user: account.name.text, uid: own, from: former.text, fromUID: before)
+  }
+
+  /// Another account that has the uid before.
+  private func holder(of uid: UInt32?, besides account: Account) throws(CommandError) -> String? {
+    let found = try storing { () throws(StoreTrouble) in
+      guard let uid else { return Account?.none }
+      return try Accounts.find(uid: uid)
+    }
+    return found.flatMap { $0.name == account.name ? nil : $0.name.text }
   }
 
   /// Whether the account has an enrollment, where the name before has none any more.
@@ -163,22 +169,6 @@ struct Adopt: Verb {
     output.say("A name or a uid may be another person's by now.")
     try output.insist(
       "Is \(account.name.text) the person who was enrolled?", or: .nothingChanged)
-  }
-}
-
-/// Who has which uid, of the accounts that can be listed.
-private struct AccountHolders {
-  private let names: [UInt32: [UserName]]
-
-  init() throws(CommandError) {
-    let all = try storing { () throws(StoreTrouble) in try AccountBook.all() }
-    names = all.reduce(into: [:]) { names, one in
-      if let uid = one.account.uid { names[uid, default: []].append(one.account.name) }
-    }
-  }
-
-  func name(of uid: UInt32, besides account: Account) -> String? {
-    names[uid]?.first { $0 != account.name }?.text
   }
 }
 

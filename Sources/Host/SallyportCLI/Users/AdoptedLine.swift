@@ -27,8 +27,9 @@ struct AdoptedLine {
       guard words.count == 3, !words[0].isEmpty, let uid = UInt32(words[2]) else {
         throw .adoptionFile("\(path):\(index + 1)", "expected NAME:BEFORE:UID; nothing was changed")
       }
-      let former = words[1].isEmpty || words[1] == words[0] ? nil : words[1]
-      lines.append(AdoptedLine(number: index + 1, name: words[0], former: former, uid: uid))
+      lines.append(
+        AdoptedLine(
+          number: index + 1, name: words[0], former: words[1].isEmpty ? nil : words[1], uid: uid))
     }
     return lines
   }

@@ -70,7 +70,7 @@ extension Store {
     return nil
   }
 
-  func text(of note: UserNote, for name: UserName) throws(StoreTrouble) -> Secret {
+  private func text(of note: UserNote, for name: UserName) throws(StoreTrouble) -> Secret {
     guard let text = note.written(for: name) else { throw .outOfMemory }
     return text
   }
@@ -166,7 +166,7 @@ extension Store {
 
   /// Puts the file in its place, or removes it if `text` is nil; it is made among the users'
   /// directories, where the next command removes what a crash leaves.
-  func put(
+  private func put(
     _ text: Secret?, as file: Path, in place: Path, by users: borrowing StoreFolder
   ) throws(StoreTrouble) {
     if text != nil { try makeDirectory(root / place) }

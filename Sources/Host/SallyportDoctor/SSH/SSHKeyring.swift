@@ -62,15 +62,12 @@ final class SSHKeyring {
       case .seen(let lines)?:
         // Only for root does a key need a command.
         let own = account.uid == 0 ? settings : settings.replacing("permitrootlogin", with: [])
-        if lines.contains(where: { own.takes($0, from: connection) && $0.unknownOption == nil }) {
-          guard ["", "none"].contains(settings["revokedkeys"]) else {
-            return .unseen(.elsewhere(keyword: "RevokedKeys"))
-          }
-          return .yes
+        let taken = lines.filter { own.takes($0, from: connection) }
+        if taken.contains(where: { $0.unknownOption == nil }) {
+          let mayBeRevoked = !["", "none"].contains(settings["revokedkeys"])
+          return mayBeRevoked ? .unseen(.elsewhere(keyword: "RevokedKeys")) : .yes
         }
-        if let line = lines.first(where: { own.takes($0, from: connection) }) {
-          gap = gap ?? .elsewhere(keyword: line.unknownOption ?? "")
-        }
+        if let option = taken.first?.unknownOption { gap = gap ?? .elsewhere(keyword: option) }
         if lines.contains(where: \.isAuthority) {
           gap = gap ?? .elsewhere(keyword: "cert-authority")
         }

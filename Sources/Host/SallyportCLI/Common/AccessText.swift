@@ -50,19 +50,22 @@ struct AccessText {
       }
     }
     let fixed = lines.enumerated().map { ($0 == 0 ? head(heading) : margin) + $1 }
-    guard group.severity != .ok, let user = group.whose ?? group.users.first,
-      let service = group.services.first,
+    let users = group.whose.map { [$0] } ?? group.users
+    guard group.severity != .ok, let service = group.services.first,
       let remedy = Remedy(
-        group.verdict, of: user, at: service, group.location,
-        isEnrolled: group.whose != nil || table.rows.contains { $0.user == user && $0.isEnrolled })
+        group.verdict, of: users, at: service, group.location,
+        isEnrolled: group.whose != nil
+          || table.rows.contains { $0.user == users.first && $0.isEnrolled })
     else { return fixed }
-    if remedy == place.map(Remedy.edit) { return fixed }
-    if case .meant = remedy {
-      let words = group.users.map { "\($0):\(service)" }.joined(separator: ", ")
-      let text = folded(Remedy.meant(words).line, width - 11)
-      return fixed + text.enumerated().map { ($0 == 0 ? "      " : "           ") + $1 }
+    return remedy == place.map(Remedy.edit) ? fixed : fixed + self.lines(of: remedy)
+  }
+
+  /// What is copied stays on one line.
+  private func lines(of remedy: Remedy) -> [String] {
+    guard case .see = remedy else { return ["      \(remedy.line)"] }
+    return folded(remedy.line, width - 11).enumerated().map {
+      ($0 == 0 ? "      " : "           ") + $1
     }
-    return fixed + ["      \(remedy.line)"]
   }
 
   private func mark(_ severity: Severity) -> String {
@@ -81,7 +84,7 @@ struct AccessText {
       let remedy =
         cell.purpose == nil
         ? Remedy(
-          cell.verdict, of: cell.whose ?? row.user, at: cell.way.service, cell.location,
+          cell.verdict, of: [cell.whose ?? row.user], at: cell.way.service, cell.location,
           isEnrolled: cell.whose != nil || row.isEnrolled)
         : nil
       let index = same.firstIndex { $0.cell.isAlike(cell) && $0.remedy == remedy }
@@ -106,7 +109,7 @@ struct AccessText {
       (index == 0 && isShort ? head(names) : head("")) + line
     }
     return (isShort ? [] : folded(names, width - 2).map { "  \($0)" }) + told
-      + (remedy.map { ["      \($0.line)"] } ?? [])
+      + (remedy.map { lines(of: $0) } ?? [])
   }
 }
 

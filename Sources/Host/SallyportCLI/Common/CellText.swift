@@ -139,41 +139,48 @@ enum Remedy: Equatable {
   case command(String)
   /// A file, or a line of one.
   case edit(String)
-  /// Words of `without_code`: what was made so on purpose stays as it is.
-  case meant(String)
+  /// What to think of: no single command does it.
+  case see(String)
 
   var line: String {
     switch self {
     case .command(let command): "# \(command)"
     case .edit(let place): "edit: \(place)"
-    case .meant(let words): "see: if it is meant: without_code = \(words)"
+    case .see(let text): "see: \(text)"
+    }
+  }
+
+  /// In a sentence.
+  fileprivate var step: String {
+    switch self {
+    case .command(let text), .see(let text): text
+    case .edit(let place): "edit \(place)"
     }
   }
 }
 
 extension Remedy {
-  /// nil where there is none. `user`: whose password and code are asked for. `service`: PAM's name.
-  /// Who is not enrolled is enrolled first: with a new password or key alone, they could get in
-  /// without a code elsewhere.
+  /// nil where there is none. `users`: whose password and code are asked for; a command is about
+  /// the first of them. `service`: PAM's name.
   init?(
-    _ verdict: Verdict, of user: String, at service: String, _ location: FileLocation?,
+    _ verdict: Verdict, of users: [String], at service: String, _ location: FileLocation?,
     isEnrolled: Bool
   ) {
-    // The block of robots, who have no phone.
-    if verdict == .withoutCode(.keyAlone), !isEnrolled, location?.file == SSHStage.path {
-      self = .meant("\(user):\(service)")
-      return
-    }
-    var known: Remedy?
+    guard let user = users.first else { return nil }
+    let known: Remedy?
     switch verdict {
     case .asked, .unseen: return nil
     case .refused(let barrier): known = Remedy.against(barrier, user, service)
     case .withoutCode(let opening): known = Remedy.against(opening, user, service, at: location)
     }
-    if !isEnrolled, known != nil, verdict.needsEnrollmentFirst {
-      known = .command(sallyportCommand("enroll", on: [user]))
+    guard var found = known ?? location.map({ .edit($0.text) }) else { return nil }
+    if !isEnrolled, verdict == .withoutCode(.keyAlone), location?.file == SSHStage.path {
+      // The block of robots, who have no phone.
+      let words = users.map { "\($0):\(service)" }.joined(separator: ", ")
+      found = .see("if it is meant: without_code = \(words)")
+    } else if !isEnrolled, known != nil, verdict.needsEnrollmentFirst {
+      found = .see("of a person: \(sallyportCommand("enroll", on: [user])), then \(found.step)")
     }
-    guard let found = known ?? location.map({ .edit($0.text) }) else { return nil }
     self = found
   }
 
@@ -219,7 +226,8 @@ extension Remedy {
 }
 
 extension Verdict {
-  /// Whether what changes it shuts out who is not enrolled, or lets them in without a code.
+  /// Whether what changes it shuts out somebody who is not enrolled, or lets in without a code. A
+  /// robot is not enrolled: the next change would ask it for a code.
   fileprivate var needsEnrollmentFirst: Bool {
     switch self {
     case .refused(let barrier):

@@ -22,7 +22,7 @@ struct PamDisable: Verb {
     let output = context.output(shared)
     let plans = try plans(context)
     for plan in plans { output.say(plan.text) }
-    // Which shuts nobody out; with --yes nothing may keep it waiting.
+    // With --yes nothing may keep it waiting: nobody is looked for.
     if !options.isUnseen { try change(plans, context)?.tell(output, isAsked: true) }
     if options.dryRun {
       return output.answerEach(answers(plans), "Nothing was written (--dry-run).")

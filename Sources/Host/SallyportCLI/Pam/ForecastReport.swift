@@ -19,6 +19,8 @@ struct ForecastReport {
   private let otherAccount: (sudo: String, word: String)?
 
   private let side: SSHSide?
+  /// sshd's time for a login, if people enroll there and it is short.
+  private let shortGrace: Finding?
 
   init(
     of change: StackChange, _ side: SSHSide?, sudoers: Sudoers, nullok: Bool,
@@ -26,6 +28,8 @@ struct ForecastReport {
   ) throws(CommandError) {
     analysis = change.analysis
     self.side = side
+    let enrolls = analysis.lines.contains { $0.phase == .auth && $0.arguments.contains("enroll") }
+    shortGrace = side != nil && enrolls ? context.machine.shortGrace : nil
     dependents = change.dependents.filter { !KnownServices.withoutAuth.contains($0) }
     let store = try context.store(options)
     enrolled = try ForecastReport.enrolled(in: store)
@@ -137,7 +141,8 @@ struct ForecastReport {
       dependents.isEmpty
       ? [] : wrapped(["The same in: \(dependents[0])"] + dependents.dropFirst(), width: width)
     let warnings = [policyProblem].compactMap { $0 } + analysis.findings.map(\.text) + oldLines
-    let lines = rootsCode + included + (side?.text(width: width, proposes: proposes) ?? [])
+    let lines =
+      rootsCode + included + (side?.text(width: width, proposes: proposes) ?? []) + timeToEnroll
     return (lines + warnings.map { "warning: \($0)" }).joined(separator: "\n")
   }
 
@@ -156,6 +161,14 @@ struct ForecastReport {
   private var rootsCode: [String] {
     guard let otherAccount, !dependents.contains(otherAccount.sudo) else { return [] }
     return ["sudo asks for root's code, as sudoers says \(otherAccount.word)."]
+  }
+
+  /// What sshd leaves, and the line that gives more.
+  private var timeToEnroll: [String] {
+    guard let shortGrace else { return [] }
+    let file = shortGrace.location.map { " to \($0.text)" } ?? ""
+    return ["\(shortGrace.text)."]
+      + shortGrace.fixes.map { "    \($0.kind)\(file): \($0.text)" }
   }
 
   /// Warnings about lines of other modules that keep asking for their own code after an import.

@@ -46,21 +46,8 @@ struct SSHFindings {
   // MARK: everybody
 
   private func more(of settings: SSHSettings) -> [Finding] {
-    [names(settings), root(settings), grace(settings), penalties(settings)].compactMap { $0 }
-  }
-
-  /// In seconds: an app is installed, a QR code scanned, backup codes are written down.
-  private static let enoughToEnroll = 300
-
-  private func grace(_ settings: SSHSettings) -> Finding? {
-    guard lines.enrolls, let seconds = Int(settings["logingracetime"]), seconds > 0,
-      seconds < SSHFindings.enoughToEnroll
-    else { return nil }
-    return .ok(
-      "ssh-grace", area,
-      "sshd ends a login \(seconds) s after it began, also one that enrolls: install the app first",
-      fixes: [.line("LoginGraceTime 5m")]
-    ).added(to: ssh.configuration.file)
+    let grace = lines.enrolls ? settings.shortGrace(in: ssh.configuration.file) : nil
+    return [names(settings), root(settings), grace, penalties(settings)].compactMap { $0 }
   }
 
   /// Since OpenSSH 9.8.
@@ -142,5 +129,30 @@ struct SSHFindings {
     return Int(words[index + 1].filter(\.isNumber)).map {
       FileLocation(file: String(file), line: $0)
     }
+  }
+}
+
+extension SSHSettings {
+  /// In seconds: an app is installed, a QR code scanned, backup codes are written down.
+  private static let enoughToEnroll = 300
+
+  /// For lines that enroll. `file`: where a line of sshd's configuration is added.
+  fileprivate func shortGrace(in file: String) -> Finding? {
+    guard let seconds = Int(self["logingracetime"]), seconds > 0,
+      seconds < SSHSettings.enoughToEnroll
+    else { return nil }
+    return .ok(
+      "ssh-grace", .service("sshd"),
+      "sshd ends a login \(seconds) s after it began, also one that enrolls: install the app first",
+      fixes: [.line("LoginGraceTime 5m")]
+    ).added(to: file)
+  }
+}
+
+extension Machine {
+  /// What doctor says of an sshd that leaves people little time to enroll; nil if there is enough,
+  /// or if sshd does not tell.
+  package var shortGrace: Finding? {
+    SSHFacts.settings(of: self).value?.shortGrace(in: SSHConfiguration(of: self).file)
   }
 }

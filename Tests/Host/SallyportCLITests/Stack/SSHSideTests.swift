@@ -27,6 +27,21 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  @Test(
+    arguments: [
+      ("\nlogingracetime 120", "--enroll", true), ("\nlogingracetime 120", "--no-enroll", false),
+      ("\nlogingracetime 300", "--enroll", false),
+    ])
+  func `says where people have little time to enroll`(
+    _ grace: String, _ enroll: String, _ isTold: Bool
+  ) {
+    sshd.settings += grace
+    let shown = machine.run("enable", "sshd", enroll, "--dry-run").answer
+    let line = "    add to /etc/ssh/sshd_config: LoginGraceTime 5m\n"
+    #expect(shown.contains("sshd ends a login 120 s after it began") == isTold, "\(shown)")
+    #expect(shown.contains(line) == isTold)
+  }
+
   @Test func `with a key PAM asks between two steps of sshd, and the other way round`() throws {
     #expect(machine.run("enable", "sshd", "--sshd", "key+code", "--yes").status == 0)
     #expect(sshd.events == ["reload", "reload, PAM asks"])

@@ -197,6 +197,40 @@ def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_
 
 
 @pytest.mark.decisive
+def test_who_got_another_name_is_taken_adopted_and_pushed(fleet, verifier, tmp_path):
+    host = Host(fleet, tmp_path / "host", "web1", ["alicia"])
+    codes = host.enroll("alicia")["backupCodes"]
+    assert host.push("--user", "alicia").returncode == 0
+    assert verifier.type("alicia", codes[0]) == ACCEPTED
+    passwd = host.directory / "passwd"
+
+    def name_is(name, other):
+        passwd.write_text(passwd.read_text().replace(f"\n{other}:", f"\n{name}:"))
+    # Too early for it: nothing is here, and the fleet's is nobody's to adopt.
+    name_is("alice", "alicia")
+    words = ["adopt", "alice", "--from", "alicia", "--uid", "4000", "--yes"]
+    assert "sallyport-fleet(1)" in host.run(*words).stderr
+    name_is("alicia", "alice")
+    assert host.take("--user", "alicia").returncode == 0
+    name_is("alice", "alicia")
+    done = host.run(*words)
+    assert done.returncode == 0, done.stderr
+    done = host.push("--user", "alice")
+    assert done.returncode == 0, done.stderr
+    typed = code()
+    assert [verifier.type(name, typed) for name in ("alicia", "alice", "alice")] == [REFUSED, ACCEPTED, REFUSED]
+    assert [verifier.type("alice", one) for one in codes[:2]] == [REFUSED, ACCEPTED]
+    assert verifier.type("alicia", codes[2]) == REFUSED
+    # The next one who gets the name is another person.
+    passwd.write_text(passwd.read_text() + "alicia:x:4999:100::/:/bin/sh\n")
+    other = host.enroll("alicia", secret_of("alicia"))["backupCodes"]
+    assert host.push("--user", "alicia").returncode == 0
+    assert [verifier.type("alicia", one) for one in (codes[2], other[0])] == [REFUSED, ACCEPTED]
+    assert verifier.type("alice", codes[2]) == ACCEPTED
+    assert fleet.twice() == []
+
+
+@pytest.mark.decisive
 def test_many_who_are_moved_by_commands_that_are_killed_are_neither_lost_nor_let_in_twice(
         fleet, verifier, tmp_path, figure):
     """All to the fleet, by a command that is killed again and again; some of them back."""

@@ -111,7 +111,7 @@ struct Adopt: Verb {
     }
     guard let record = found else {
       if former != account.name, try isAdopted(account, in: store) { return nil }
-      throw .notEnrolledBefore(former)
+      throw .notEnrolledBefore(former, inFleet: subject.context.fleet?.isHost == true)
     }
     let (user, before) = (record.enrollment.user, record.enrollment.uid)
     if former == account.name, before == own { return nil }
@@ -173,9 +173,12 @@ struct Adopt: Verb {
 }
 
 extension CommandError {
-  fileprivate static func notEnrolledBefore(_ name: UserName) -> CommandError {
-    CommandError(.notEnrolled) { _ in
-      Message("\(name.text) is not enrolled", .noInput, hints: ["sallyport list"])
+  fileprivate static func notEnrolledBefore(_ name: UserName, inFleet: Bool) -> CommandError {
+    let place = inFleet ? " by the files of this machine" : ""
+    let more = inFleet ? ["sallyport-fleet(1), MOVING: of people of the fleet"] : []
+    return CommandError(.notEnrolled) { _ in
+      Message(
+        "\(name.text) is not enrolled\(place)", .noInput, hints: ["sallyport list"] + more)
     }
   }
 

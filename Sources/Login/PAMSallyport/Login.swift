@@ -49,9 +49,7 @@ final class Login<Application: PAMApplication, Store: LoginStore> {
     let account = try store.account(typed: user)
     let context = context(of: account)
     let isServed = context.policy.isFleet || isServed && service.canBeAsked()
-    if isServed != self.isServed {
-      authority = Login.authority(isServed: isServed, service, store)
-    }
+    authority = Login.authority(isServed: isServed, service, store)
     return (account, context)
   }
 

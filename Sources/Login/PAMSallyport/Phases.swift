@@ -33,13 +33,14 @@ package enum Phase: Int32, Sendable { case auth, account, session }
 /// The service as this process may ask it, and whether it answers where the policy does not say
 /// that the fleet does. Not root: the service, or nobody. Root's, but started by somebody else (su,
 /// sudo): the service where it is there, because the user who started the process can stop it,
-/// starve it and set its limits. All others: the files, as under `store=`, which the service does
-/// not know.
+/// starve it and set its limits; and so where only this process cannot write the files. All others:
+/// the files, as under `store=`, which the service does not know.
 @inline(never)
 private func service(_ arguments: ModuleArguments) -> (any CodeAuthority, isServed: Bool) {
   let isRoot = geteuid() == 0
   let path = isRoot ? ServiceAuthority.rootSocket : ServiceAuthority.publicSocket
-  let isServed = !arguments.hasOwnStore && !(isRoot && getuid() == 0)
+  let isServed =
+    !arguments.hasOwnStore && (!isRoot || getuid() != 0 || arguments.store.isReadOnly)
   return (ServiceAuthority(at: path, isForRoot: isRoot), isServed)
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.hosts import SCRATCH
-from support.pam_driver import AUTH_ERR, SUCCESS
+from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE
 from support.sallyport import REPOSITORY
 from support.service import SERVICE, soon
 
@@ -73,7 +73,7 @@ def test_systemd_starts_service_and_sessions_and_again_after_each_kill(store, cg
     output = SCRATCH / "under-systemd"
     try:
         facts = boot(cgroups, output, "/usr/bin/python3", HERE / "under_systemd.py",
-                     *enrollment.backup_codes[:3])
+                     *enrollment.backup_codes[:5])
     finally:
         conf.unlink()
     assert facts["done"] and not facts["running_before"] and facts["running"]
@@ -81,5 +81,9 @@ def test_systemd_starts_service_and_sessions_and_again_after_each_kill(store, cg
     assert facts["own"] == [SUCCESS, AUTH_ERR] and facts["su"] == facts["own_after"] == SUCCESS
     assert facts["session"] == [STATUS] * 3 and facts["sessions_answered"] == STATUS
     assert facts["numbers_left"] == STATUS
+    # polkit's helper: root's own program, to which the store is read-only.
+    assert facts["sandboxed"] == [SUCCESS, AUTH_ERR]
+    assert facts["sandboxed_alone"] == [TROUBLE]
+    assert facts["sandboxed_again"] == [SUCCESS]
     assert facts["longest_wait"] < 5
     figure(f"under systemd, killed eight times in a row: answered within {facts['longest_wait']:.2f} s")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 from support.pam_driver import Driver
 from support.sallyport import Services
@@ -60,7 +61,44 @@ def kills(times):
     return max(waits)
 
 
-def main(right, other, third):
+# What the unit of polkit's helper has, but for PrivateTmp, in which these tests are not.
+SANDBOX = """[Service]
+Type=oneshot
+NoNewPrivileges=yes
+PrivateNetwork=yes
+ProtectSystem=strict
+RestrictAddressFamilies=AF_UNIX
+RestrictSUIDSGID=yes
+SystemCallFilter=@system-service
+UMask=0077
+StandardOutput=truncate:/run/sandboxed
+EnvironmentFile=/run/sandboxed.environment
+"""
+
+
+def sandboxed(*codes):
+    """What root's own program comes to that may not write the store."""
+    text = "".join(f'{name}="{value}"\n' for name, value in os.environ.items() if "\n" not in value)
+    Path("/run/sandboxed.environment").write_text(text)
+    words = " ".join([sys.executable, str(Path(__file__).resolve()), "--sandboxed", *codes])
+    Path("/run/systemd/system").mkdir(parents=True, exist_ok=True)
+    Path("/run/systemd/system/sandboxed.service").write_text(f"{SANDBOX}ExecStart={words}\n")
+    systemctl("daemon-reload")
+    systemctl("start", "sandboxed.service")
+    return json.loads(Path("/run/sandboxed").read_text())
+
+
+def systemctl(*words):
+    subprocess.run(["systemctl", *words], check=True)
+
+
+def in_sandbox(codes):
+    # All but the API file systems is read-only here.
+    with Driver(SimpleNamespace(directory="/run/stacks")) as helper:
+        print(json.dumps([helper.login("locker", "alice", code).result for code in codes]))
+
+
+def main(right, other, third, fourth, fifth):
     tell(running_before=main_process() > 0)
     tell(answered=answered(), running=main_process() > 0)
     services = Services("/run/stacks")
@@ -74,8 +112,16 @@ def main(right, other, third):
         with many_users(SESSION):
             tell(numbers_left=status_of_alice())
         tell(own_after=own.login("locker", "alice", third).result)
+    tell(sandboxed=sandboxed(fourth, fourth))
+    os.rename(ROOT, f"{ROOT}.away")
+    tell(sandboxed_alone=sandboxed(fifth))
+    os.rename(f"{ROOT}.away", ROOT)
+    tell(sandboxed_again=sandboxed(fifth))
     modes = [oct(Path(path).stat().st_mode & 0o777) for path in (ROOT, PUBLIC, SESSION)]
     tell(modes=modes, sessions_answered=status_of_alice(), done=True)
 
 
-main(*sys.argv[1:])
+if sys.argv[1] == "--sandboxed":
+    in_sandbox(sys.argv[2:])
+else:
+    main(*sys.argv[1:])

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import SallyportCore
 import SallyportSystem
 import Testing
@@ -40,6 +41,26 @@ final class FakeMachine {
 
   func change(_ path: String, mode: Int) throws {
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: root + path)
+  }
+
+  /// Binds a socket there, in a directory that exists; closed by the caller.
+  func socket(at path: String, listens: Bool) -> Int32 {
+    let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    // SAFETY: the path is shorter; all pointers live for their calls.
+    unsafe withUnsafeMutableBytes(of: &address.sun_path) {
+      unsafe $0.copyBytes(from: (root + path).utf8)
+    }
+    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let done = unsafe withUnsafePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe bind(descriptor, $0, size)
+      }
+    }
+    #expect(done == 0)
+    if listens { #expect(listen(descriptor, 8) == 0) }
+    return descriptor
   }
 }
 

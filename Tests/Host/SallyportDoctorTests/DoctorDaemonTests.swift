@@ -179,7 +179,7 @@ import Testing
       try fake.write("/etc/security/sallyport.conf", text)
       try fake.write("/etc/pam.d/sallyport", "")
       try fake.write("/run/sallyport/x", "")
-      let listening = bound(fake.root + "/run/sallyport/session", listens: true)
+      let listening = fake.socket(at: "/run/sallyport/session", listens: true)
       defer { close(listening) }
       let daemon = DaemonFacts(of: fake.machine)
       #expect(daemon.isSelfService == isSelfService && daemon.hasStack)
@@ -189,30 +189,12 @@ import Testing
 
   // MARK: a machine
 
-  /// Binds a socket there; closed by the caller.
-  private func bound(_ path: String, listens: Bool) -> Int32 {
-    let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    // SAFETY: the path is shorter; all pointers live for their calls.
-    unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
-    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let done = unsafe withUnsafePointer(to: &address) {
-      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        unsafe bind(descriptor, $0, size)
-      }
-    }
-    #expect(done == 0)
-    if listens { #expect(listen(descriptor, 8) == 0) }
-    return descriptor
-  }
-
   @Test func `Its sockets are found, and asked for a second`() throws {
     let fake = FakeMachine()
     try fake.write("/etc/init.d/sallyport", "")
     try fake.write("/run/sallyport/x", "")
-    let left = bound(fake.root + "/run/sallyport/root", listens: false)
-    let deaf = bound(fake.root + "/run/sallyport/socket", listens: true)
+    let left = fake.socket(at: "/run/sallyport/root", listens: false)
+    let deaf = fake.socket(at: "/run/sallyport/socket", listens: true)
     defer {
       close(left)
       close(deaf)
@@ -229,7 +211,7 @@ import Testing
   @Test func `A service that closes the connection at once is another version`() throws {
     let fake = FakeMachine()
     try fake.write("/run/sallyport/x", "")
-    let other = bound(fake.root + "/run/sallyport/root", listens: true)
+    let other = fake.socket(at: "/run/sallyport/root", listens: true)
     let thread = Thread {
       close(accept(other, nil, nil))
       close(other)

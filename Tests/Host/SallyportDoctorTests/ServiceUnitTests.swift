@@ -1,4 +1,6 @@
+import Glibc
 import PAMStack
+import SallyportLogin
 import SallyportSystem
 import Testing
 
@@ -33,6 +35,26 @@ import Testing
       #expect(isShut() == !isOpen, "\(text)")
     }
     #expect(isShut("/srv/store") == false)
+  }
+
+  // decisive
+  @Test func `is not shut where sallyportd saves what the module accepts`() throws {
+    try write(Self.strict, "/usr/lib")
+    let unit = { (store: String) in ServiceUnit(of: "polkit-1", store: store, on: fake.machine) }
+    #expect(unit(Store.usualRoot)?.opening.contains("ReadWritePaths=-%s") == true)
+    let socket = "sallyport-root.socket"
+    try fake.write("/usr/lib/systemd/system/\(socket)", "")
+    #expect(unit(Store.usualRoot)?.opening == "systemctl enable --now \(socket)")
+    #expect(isShut() == true)
+    try fake.write("/run/sallyport/x", "")
+    let bound = fake.socket(at: ServiceAuthority.rootSocket, listens: false)
+    defer { close(bound) }
+    #expect(isShut() == true)
+    #expect(listen(bound, 8) == 0)
+    #expect(isShut() == false)
+    // With `store=`, the module asks nobody.
+    #expect(isShut("/srv/store") == true)
+    #expect(unit("/srv/store")?.opening.contains("ReadWritePaths=-%s") == true)
   }
 
   @Test func `of /etc takes the place of the package's`() throws {

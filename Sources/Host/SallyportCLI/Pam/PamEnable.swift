@@ -97,8 +97,7 @@ struct PamEnable: Verb {
         if let obstacle = plan.obstacle(facts) { throw obstacle }
         let unit = ServiceUnit(of: plan.service, store: shared.path, on: context.machine)
         if let unit, unit.isShut {
-          throw CommandError(
-            .configuration, unit.words, hints: [unit.opening(shared.path)])
+          throw CommandError(.configuration, unit.words, hints: [unit.opening])
         }
       }
     }

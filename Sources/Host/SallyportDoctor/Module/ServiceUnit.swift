@@ -1,13 +1,18 @@
+import SallyportLogin
 import SallyportSupport
+import SallyportSystem
 
-/// The unit of systemd that runs the PAM of a service, where it is one of its own, and whether it
-/// may write the store: no code is accepted before that is on the disk.
+/// The unit of systemd that runs the PAM of a service, where it is one of its own, and whether a
+/// code that is accepted there can be saved: by itself, or by sallyportd, which the module asks
+/// where only its own process may not write the usual store.
 package struct ServiceUnit: Equatable {
   package let name: String
   /// The unit's file.
   package let path: String
-  /// A sandbox keeps the store read-only for it.
+  /// A sandbox keeps the store read-only for it, and sallyportd is not there.
   package let isShut: Bool
+  /// Opens it, as root, and changes nothing else.
+  package let opening: String
 
   /// Since polkit 127 its helper is started by a socket, as root with `ProtectSystem=strict`.
   private static let units = ["polkit-1": "polkit-agent-helper@.service"]
@@ -30,11 +35,17 @@ package struct ServiceUnit: Equatable {
       ($0.split(separator: "/").last ?? "") < ($1.split(separator: "/").last ?? "")
     }
     let lines = ([path] + order).flatMap { linesOf(machine.text($0).value ?? "") }
-    self.init(name: name, path: path, isShut: ServiceUnit.isShut(lines, to: store))
-  }
-
-  private init(name: String, path: String, isShut: Bool) {
-    (self.name, self.path, self.isShut) = (name, path, isShut)
+    let isUsual = store == Store.usualRoot
+    let isServed = isUsual && ServiceSocket.isThere(machine.root + ServiceAuthority.rootSocket)
+    let socket = "sallyport-root.socket"
+    let mayBeServed =
+      isUsual
+      && ServiceUnit.directories.contains { machine.file("\($0)/\(socket)").value != nil }
+    (self.name, self.path) = (name, path)
+    isShut = !isServed && ServiceUnit.isShut(lines, to: store)
+    opening =
+      mayBeServed
+      ? "systemctl enable --now \(socket)" : ServiceUnit.dropIn(opening: store, to: name)
   }
 
   private static func isShut(_ lines: [Substring], to store: String) -> Bool {
@@ -59,9 +70,8 @@ package struct ServiceUnit: Equatable {
       }
   }
 
-  /// Opens it, as root, and changes nothing else.
-  package func opening(_ store: String) -> String {
-    let directory = "/etc/systemd/system/\(name).d"
+  private static func dropIn(opening store: String, to unit: String) -> String {
+    let directory = "/etc/systemd/system/\(unit).d"
     return
       "mkdir -p \(directory) && printf '[Service]\\nReadWritePaths=-%s\\n' \(shellQuoted(store)) "
       + "> \(directory)/sallyport.conf && systemctl daemon-reload"

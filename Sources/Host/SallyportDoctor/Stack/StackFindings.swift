@@ -32,7 +32,7 @@ struct StackFindings {
     guard let unit = service.unit, unit.isShut, !lines.lines.isEmpty else { return nil }
     return .error(
       "service-sandbox", area, unit.words, location: FileLocation(file: unit.path),
-      fixes: [.command(unit.opening(service.store))],
+      fixes: [.command(unit.opening)],
       effect: .locksOut("everybody who is asked for a code by \(name)"))
   }
 

@@ -58,6 +58,11 @@ static inline int sys_again(int64_t result, int *tries) {
   do done = (call); while (sys_again(done, &tries)); \
   sys_result(done); })
 
+/* 1 or 0. For a process whose real uid may write there, but for the mount. */
+static inline int sys_is_read_only(const void *path) {
+  return access(path, W_OK) != 0 && errno == EROFS;
+}
+
 static inline int sys_open(int directory, const void *path, int how) {
   how |= O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
   return sys_repeated(openat(directory, path, how, 0600));

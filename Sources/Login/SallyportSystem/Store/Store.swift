@@ -85,6 +85,10 @@ package final class Store: Sendable {
   /// How often to read files again that are being exchanged; each time takes a few microseconds.
   static let readings = 20
 
+  /// Whether root cannot write it from this process: the disk is read-only, or the process has a
+  /// mount of its own, as by `ProtectSystem=strict`.
+  package var isReadOnly: Bool { unsafe sys_is_read_only(root.cString) != 0 }
+
   package var users: Path { root / "users" }
   var decoy: UserDirectory { decoy(for: []) }
 

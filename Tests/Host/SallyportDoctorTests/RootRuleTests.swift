@@ -237,13 +237,11 @@ import Testing
 
   @Test func `is sudo's and sudo-rs's own where both are there`() throws {
     #expect(SudoProgram.installed(on: fake.machine).isEmpty)
-    for (name, version) in [("sudo", "sudo-rs 0.2.8\n"), ("sudo.ws", "Sudo version 1.9.17\n")] {
-      try fake.write("/usr/bin/\(name)", "")
+    for (name, version) in [("sudo", "sudo-rs 0.2.8"), ("sudo.ws", "Sudo version 1.9.17")] {
+      try fake.write("/usr/bin/\(name)", "\u{7f}ELF\0\(version)\0")
       try fake.change("/usr/bin/\(name)", mode: 0o4755)
-      fake.answers["\(name) --version"] = CommandOutput(output: version)
     }
-    try fake.write("/usr/bin/sudo-rs", "")
-    fake.answers["sudo-rs --version"] = CommandOutput(output: "sudo-rs 0.2.8\n")
+    try fake.write("/usr/bin/sudo-rs", "sudo-rs 0.2.8")
     let found = SudoProgram.installed(on: fake.machine)
     #expect(found.map(\.name) == ["sudo", "sudo.ws"])
     #expect(found.map(\.program) == [.rust, .sudo])

@@ -14,12 +14,12 @@ extension Context {
     }
   }
 
-  /// What the table of who gets in is made of. `user`: nil if the fleet is to be asked about
+  /// What the table of who gets in is made of. `user`: the only one that it is to tell of; nil:
   /// everybody.
   func accessFacts(_ options: StoreOptions, user: UserName? = nil) throws(CommandError)
     -> AccessFacts
   {
-    var facts = AccessFacts(of: machine, try store(options), at: try time())
+    var facts = AccessFacts(of: machine, try store(options), at: try time(), about: user)
     facts.ask(roster.map { ask in { names in ask(user.map { [$0] } ?? names) } })
     return facts
   }

@@ -61,8 +61,12 @@ extension AccessFacts {
     }
   }
 
-  package init(of machine: Machine, _ store: Store, at now: UnixTime) {
-    self.init(of: machine, store, at: now, accounts: nil)
+  /// `user`: the only one that it is to tell of; nil: everybody.
+  package init(
+    of machine: Machine, _ store: Store, at now: UnixTime, about user: UserName? = nil
+  ) {
+    let accounts = user.map { AccountFacts(of: machine, about: $0) }
+    self.init(of: machine, store, at: now, accounts: accounts)
   }
 
   private mutating func look(in store: Store) throws(StoreTrouble) {
@@ -95,6 +99,13 @@ extension AccessFacts {
   func lineOfOtherStore(in stack: ServiceStack) -> StackEntry? {
     let usual = machine.root.isEmpty ? Store.usualRoot : store
     return ModuleLines(of: stack).lines.first { ($0.value(of: "store") ?? usual) != store }
+  }
+
+  /// Why the account database cannot be listed, as where its server is away; nil if it can.
+  package var unlistable: String? {
+    accounts.gaps.lazy.compactMap { gap in
+      if case .unlistable(let reason) = gap { reason } else { nil }
+    }.first
   }
 
   /// Whether every account has a row.

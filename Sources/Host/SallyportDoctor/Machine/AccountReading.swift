@@ -24,12 +24,30 @@ struct AccountDatabase {
       find: { name throws(StoreTrouble) in try AccountBook.home(of: try Accounts.find(name)) },
       shadows: AccountBook.shadows, shadow: AccountBook.shadow)
   }
+
+  /// Without what directories of the network list.
+  fileprivate static func nearby(of machine: Machine) -> AccountDatabase {
+    let isLocal = { database in NameSources(of: database, on: machine).areLocal }
+    return AccountDatabase(
+      accounts: isLocal("passwd") ? real.accounts : none.accounts,
+      groups: isLocal("group") ? real.groups : none.groups,
+      find: none.find, shadows: real.shadows)
+  }
 }
 
 extension AccountFacts {
   /// Below another root directory there are files alone.
   init(of machine: Machine) {
     self.init(of: machine, listing: machine.root.isEmpty ? .real : .none)
+  }
+
+  /// Enough to tell of one account: of one in the machine's own files no directory is asked for its
+  /// lists, for which a server that is away lets the caller wait.
+  init(of machine: Machine, about user: UserName) {
+    let nearby = AccountFacts(
+      of: machine, listing: machine.root.isEmpty ? .nearby(of: machine) : .none)
+    let isLocal = user.typed.flatMap { nearby[$0] }?.source == .files
+    self = isLocal ? nearby : AccountFacts(of: machine)
   }
 
   init(of machine: Machine, listing database: AccountDatabase) {

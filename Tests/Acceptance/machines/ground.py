@@ -11,7 +11,7 @@ from pathlib import Path
 
 import files
 from dimensions import NAMED
-from support.hosts import DEBIAN, PAM_D, SCRATCH, edit
+from support.hosts import DEBIAN, PAM_D, PATIENT, SCRATCH, edit
 from support.pam_driver import BUILT
 from support.sallyport import DEFAULT_STORE, MODULE, Store, sallyport
 from support.service import soon
@@ -219,17 +219,12 @@ class Daemon:
         self.options = [f"Port={self.port}", "ListenAddress=127.0.0.1",
                         f"ListenAddress={THERE.server}",
                         f"HostKey={ground.host_key}", "PidFile=none"]
-        if self._knows("PerSourcePenalties"):  # since OpenSSH 9.8: refusals shut our address out
-            self.options.append("PerSourcePenalties=no")
         self.log = open(self.directory / "log", "w")
         self.process = subprocess.Popen(self.command("-D", "-e"), stderr=self.log)
         assert soon(self._answers), (self.directory / "log").read_text()
 
     def command(self, *words):
-        return ["/usr/sbin/sshd", *words, *(f"-o{option}" for option in self.options)]
-
-    def _knows(self, setting):
-        return setting.lower() in self.settings("root", "127.0.0.1", "127.0.0.1")
+        return ["/usr/sbin/sshd", *PATIENT, *words, *(f"-o{option}" for option in self.options)]
 
     def _answers(self):
         assert self.process.poll() is None, (self.directory / "log").read_text()

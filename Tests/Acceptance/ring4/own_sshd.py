@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support.hosts import PAM_D, SCRATCH, UIDS, Sshd, add_account, converse, edit, remove_account
+from support.hosts import (PAM_D, PATIENT, SCRATCH, UIDS, Sshd, add_account, converse, edit,
+                           remove_account)
 from support.sallyport import COMMAND, sallyport
 
 CONFIG = Path("/etc/ssh/sshd_config")
@@ -77,7 +78,7 @@ class Daemon(Sshd):
     def start(self):
         Path("/run/sshd").mkdir(exist_ok=True)
         self.process = subprocess.Popen(
-            ["/usr/sbin/sshd", "-D", "-e", *self.options], stderr=self.log)
+            ["/usr/sbin/sshd", "-D", "-e", *PATIENT, *self.options], stderr=self.log)
         self._wait()
         return self
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clinic import COMMON, SSHD_CONFIG, doctor, lock, wrong
-from support.hosts import SCRATCH, Sshd, converse, edit
+from support.hosts import PATIENT, SCRATCH, Sshd, converse, edit
 from support.sallyport import MODULE
 from test_doctor import clinic, disk, healthy  # noqa: F401: fixtures
 
@@ -74,7 +74,8 @@ class Daemon(Sshd):
         options = [f"Port={self.port}", "ListenAddress=127.0.0.1", f"HostKey={self.directory}/host",
                    "PidFile=none", "StrictModes=no", "PrintMotd=no"]
         words = [word for option in options for word in ("-o", option)]
-        self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", *words], stderr=self.log)
+        self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", *PATIENT, *words],
+                                        stderr=self.log)
         try:
             self._wait()
         except AssertionError:

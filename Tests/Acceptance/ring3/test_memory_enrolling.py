@@ -25,7 +25,7 @@ def of_the_secret(uri):
     secret = base64.b32decode(text)
     groups = " ".join(text[start:start + 4] for start in range(0, len(text), 4))
     return {"secret": secret, "in Base32": text.encode(), "in groups": groups.encode(),
-            "in the URI": f"?secret={text}&".encode(), **keyed_states(secret),
+            "in the URI": f"ret={text}&".encode(), **keyed_states(secret),
             "as code words of a QR code": shifted(text.encode())}
 
 

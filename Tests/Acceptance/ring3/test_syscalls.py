@@ -15,7 +15,7 @@ CHANGES = set("""
 LIBRARY_FILES = re.compile(
     r"^(/etc/(ld\.so\.cache|passwd|nsswitch\.conf|localtime|group)|/usr/share/zoneinfo/.*"
     r"|.*/ssl/openssl\.cnf"
-    r"|.*/(libnss_\w+|libcrypto|libpam|libc|libaudit|libcap-ng)[\w.-]*\.so[.\d]*"
+    r"|.*/(libnss_\w+|libcrypto|libpam|libc|libaudit|libcap-ng|libz|libzstd)[\w.-]*\.so[.\d]*"
     r"|/run/systemd/userdb/?.*|/proc/sys/crypto/fips_enabled)$")
 
 

@@ -130,6 +130,34 @@ class Vsftpd(Daemon):
         return self.within(log_in)
 
 
+DOVECOT_2_3 = """disable_plaintext_auth = no
+mail_location = maildir:~/Maildir
+passdb {
+  driver = pam
+  args = dovecot
+}
+userdb {
+  driver = passwd
+}
+"""
+DOVECOT_2_4 = """dovecot_config_version = 2.4.0
+dovecot_storage_version = 2.4.0
+auth_allow_cleartext = yes
+mail_driver = maildir
+mail_path = ~/Maildir
+passdb pam {
+  service_name = dovecot
+}
+userdb passwd {
+}
+"""
+
+
+def dovecot_version():
+    said = subprocess.run(["dovecot", "--version"], capture_output=True, text=True, check=True)
+    return tuple(int(number) for number in said.stdout.split(".")[:2])
+
+
 class Dovecot(Daemon):
     service, port, package = "dovecot", 1143, "dovecot-imapd"
 
@@ -137,10 +165,9 @@ class Dovecot(Daemon):
         needs("imap", self.package)
         config = directory / "dovecot.conf"
         config.write_text(
-            "protocols = imap\nlisten = 127.0.0.1\nssl = no\ndisable_plaintext_auth = no\n"
+            (DOVECOT_2_4 if dovecot_version() >= (2, 4) else DOVECOT_2_3) +
+            "protocols = imap\nlisten = 127.0.0.1\nssl = no\n"
             "base_dir = /run/dovecot\nlog_path = /dev/stderr\nauth_failure_delay = 0\n"
-            "mail_location = maildir:~/Maildir\n"
-            "passdb {\n  driver = pam\n  args = dovecot\n}\nuserdb {\n  driver = passwd\n}\n"
             f"service imap-login {{\n  inet_listener imap {{\n    port = {self.port}\n  }}\n"
             "  inet_listener imaps {\n    port = 0\n  }\n}\n"
             # Else it lets each refusal from an address wait longer than the one before: 2, 4, 8, 15 s.
@@ -161,14 +188,23 @@ class Dovecot(Daemon):
 
 
 class XrdpSesman(Daemon):
+    """xrdp asks it whether somebody may log in: by its version 0, on a port, or since xrdp 0.10 by
+    libipm's messages, on a socket."""
+
     service, port, package = "xrdp-sesman", 3350, "xrdp"
     host = "::1"
+    SOCKET = Path("/run/xrdp/sockdir/sesman.socket")
 
     def __init__(self, directory):
+        self.SOCKET.unlink(missing_ok=True)
         super().__init__(directory, needs("xrdp-sesman", self.package), "--nodaemon")
 
+    def _answers(self):
+        return self.SOCKET.is_socket() or super()._answers()
+
     def enter(self, user, typed):
-        """As xrdp asks it whether somebody may log in: sesman's own protocol, version 0."""
+        if self.SOCKET.is_socket():
+            return self._enter_by_libipm(user, typed)
         body = struct.pack(">H", 4)
         for text in (user, typed):
             body += struct.pack(">H", len(text)) + text.encode()
@@ -182,6 +218,18 @@ class XrdpSesman(Daemon):
             assert (version, kind) == (0, 4) and result in (0, 7), answer  # 7: PAM_AUTH_ERR
             return result == 0
         return self.within(log_in)
+
+    def _enter_by_libipm(self, user, typed):
+        """Version 2 of the messages; facility 1, number 2 asks, and number 4 is the answer."""
+        body = b"".join(b"s" + text.encode() + b"\0" for text in (user, typed, ""))
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(20)
+            client.connect(str(self.SOCKET))
+            client.sendall(struct.pack("<HHHHI", 2, 12 + len(body), 1, 2, 0) + body)
+            answer = client.recv(64)
+        version, _, facility, number, _, kind, result = struct.unpack("<HHHHIci", answer[:17])
+        assert (version, facility, number, kind) == (2, 1, 4, b"i") and result in (0, 3), answer
+        return result == 0
 
 
 class Saslauthd(Daemon):

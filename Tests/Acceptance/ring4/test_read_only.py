@@ -81,10 +81,10 @@ def test_sulogin_asks_for_roots_password_and_no_code(stacks):
     try:
         child = Child(["sulogin"], env={**os.environ, "SUSHELL": "/bin/sh"})
         try:
-            child.expect("password for maintenance")
+            child.expect("password for (system )?maintenance")
             child.answer("wrong horse")
             child.expect("incorrect")
-            child.expect("password for maintenance")
+            child.expect("password for (system )?maintenance")
             child.answer(PASSWORD)
             child.expect("[#$] ?$")
             child.sendline("echo IN-$((6*7))")

@@ -143,7 +143,7 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
     var text = LogLine(enrolled == nil ? "Two-factor login" : "Another factor")
     text.add(level == .required ? " is required on " : " is available on ")
     text.add(HostName.label.bytes)
-    text.add(". You need an authenticator app\non your phone, such as Aegis, FreeOTP or ")
+    text.add(". Time is short: first install\nan authenticator app, such as Aegis, FreeOTP or ")
     text.add("Google Authenticator.")
     try login.show(text)
     let question: StaticString =

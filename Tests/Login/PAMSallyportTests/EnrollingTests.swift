@@ -40,6 +40,16 @@ extension `After the auth phase` {
     #expect(host.shown.last == "\(text). Log in again.")
   }
 
+  /// sshd ends a login after two minutes, if nobody has set another LoginGraceTime.
+  @Test func `the first text says to install the app first`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    host.expect(demand, echo: true, answer: "n")
+    #expect(account() == .denied)
+    let told = ". Time is short: first install\nan authenticator app, such as Aegis, FreeOTP or "
+    #expect(host.shown.first?.contains(told) == true, "\(host.shown)")
+  }
+
   // decisive
   @Test func `no secret is shown where it could not be stored`() throws {
     try level("required")

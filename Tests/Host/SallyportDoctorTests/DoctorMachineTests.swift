@@ -140,6 +140,7 @@ import Testing
     ("module-directory error", { $0.openDirectories = ["/lib/security"] }),
     ("module-architecture error", { $0.machines = (183, 62) }),
     ("module-loading error", { $0.refusal = "libcrypto.so.3: cannot open shared object file" }),
+    ("module-crypto error", { $0.makesCodes = false }),
     ("module-version warning", { $0.version = "0.0.9-1" }),
   ]
 

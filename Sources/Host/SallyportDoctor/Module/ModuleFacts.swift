@@ -1,5 +1,6 @@
 import CCommand
 import Glibc
+import OneTimePassword
 import PAMStack
 import SallyportSupport
 
@@ -17,6 +18,8 @@ struct ModuleFacts {
   var machines: (module: UInt16, command: UInt16) = (0, 0)
   /// Why it cannot be loaded; nil if it can be.
   var refusal: String?
+  /// Whether libcrypto computes what codes are made of, as OpenSSL is configured here.
+  var makesCodes = true
   /// The version of the package or of the file; nil if unknown.
   var version: String?
 
@@ -71,8 +74,20 @@ extension ModuleFacts {
     if facts.owner == 0, !facts.isOthersToWrite {
       refusal = machine.refusal(of: machine.root + path, "pam_sm_authenticate")
     }
+    makesCodes = ModuleFacts.computesKnownCode
     let answer = packages.flatMap { machine.answer($0.versionOfModule) } ?? ""
     version = answer.isEmpty ? nil : answer
+  }
+
+  /// By the first value of RFC 4226, appendix D.
+  private static var computesKnownCode: Bool {
+    guard let secret = Secret(Array("12345678901234567890".utf8)) else { return false }
+    do throws(CryptoError) {
+      let codes = try CodeGenerator(secret: secret, algorithm: .sha1, digits: .six)
+      return try codes.code(at: 0) == 755_224
+    } catch {
+      return false
+    }
   }
 
   private static func directories(above path: String) -> [String] {

@@ -12,7 +12,8 @@ struct ModuleFindings {
 
   private func findings(of module: ModuleFacts) -> [Finding] {
     let found = [
-      missing(module) ?? unsafeFile(module), foreign(module) ?? refused(module), old(module),
+      missing(module) ?? unsafeFile(module),
+      foreign(module) ?? refused(module) ?? powerless(module), old(module),
     ]
     .compactMap { $0 }
     return found.isEmpty ? [.ok("module", area, "\(module.path) can be loaded")] : found
@@ -67,6 +68,19 @@ struct ModuleFindings {
     guard let refusal = module.refusal else { return nil }
     return error(
       "module-loading", "\(module.path) cannot be loaded: \(refusal)", module, fixes: [install],
+      effect: .locksOut("everybody who is asked for a code"))
+  }
+
+  /// As where openssl.cnf wants FIPS and no provider of it is active.
+  private func powerless(_ module: ModuleFacts) -> Finding? {
+    guard !module.makesCodes else { return nil }
+    return error(
+      "module-crypto",
+      "OpenSSL, as it is configured, computes no HMAC-SHA-1: all who are asked for a code are refused",
+      module,
+      fixes: [
+        .advice("openssl list -providers, and default_properties in openssl.cnf (config(5ssl))")
+      ],
       effect: .locksOut("everybody who is asked for a code"))
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportSystem
 import Testing
@@ -40,6 +41,12 @@ import Testing
       name: "another label, that is only logged", wrong: "store-label warning",
       fix: "restorecon -R \(root)"
     ) { $0.label = StoreLabel(path: root, type: "var_lib_t", isEnforced: false) },
+    Breakage(
+      name: "a copy", wrong: "store-machine warning", fix: "sallyport prepare --new-machine"
+    ) { $0.otherMachine = [.machine] },
+    Breakage(
+      name: "a counter of a copy", wrong: "user-counter warning", fix: "sallyport resync alice"
+    ) { $0.users[0].heldCounters = ["fob"] },
     Breakage(name: "no decoy", wrong: "store-decoy warning", fix: "sallyport prepare") {
       $0.decoyError = .noStore(path: "\(root)/decoy")
     },

@@ -102,8 +102,7 @@ extension Authenticator {
 
   /// The first counter of a second code such that the first code has not been used.
   private func find(_ codes: CodePair, after last: UInt64?) throws(CryptoError) -> UInt64? {
-    let (next, isOver) = last?.addingReportingOverflow(1) ?? (0, false)
-    if isOver { return nil }
+    guard let next = HeldCounter.next(after: last) else { return nil }
     let (end, overflow) = next.addingReportingOverflow(Reach.counters + 1)
     return try find(codes, in: next...(overflow ? UInt64.max : end), nearest: next)
   }

@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 import SallyportSupport
 import SallyportSystem
@@ -19,7 +20,7 @@ struct AuthenticatorFacts: Encodable {
     digits = Int(parameters.digits.rawValue)
     switch parameters.type {
     case .totp(let period): (type, self.period) = (TypeOption.totp.rawValue, period)
-    case .hotp: (type, counter) = (TypeOption.hotp.rawValue, last.map { $0 &+ 1 } ?? 0)
+    case .hotp: (type, counter) = (TypeOption.hotp.rawValue, HeldCounter.next(after: last) ?? 0)
     }
   }
 }

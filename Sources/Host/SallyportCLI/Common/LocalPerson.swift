@@ -65,7 +65,7 @@ struct LocalPerson: Person {
   }
 
   func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool) throws(CommandError) {
-    try storing { () throws(StoreTrouble) in try store.prepare() }
+    try storing { () throws(StoreTrouble) in try context.prepare(store) }
     if replacing {
       return try storing { () throws(StoreTrouble) in
         try store.replace(enrollment, LoginState(initialFor: enrollment))
@@ -78,7 +78,7 @@ struct LocalPerson: Person {
 
   func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError) {
     try noting { () throws(StoreTrouble) in
-      try store.prepare()
+      try context.prepare(store)
       try store.setLevel(level, of: owner)
     }
   }

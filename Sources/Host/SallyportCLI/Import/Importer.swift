@@ -82,7 +82,7 @@ struct Importer {
   func run(_ persons: [ImportedPerson]) throws(CommandError) -> [Imported] {
     let now = try context.time()
     context.terminal.watchForInterruption()
-    if !options.dryRun { try storing { () throws(StoreTrouble) in try store.prepare() } }
+    if !options.dryRun { try storing { () throws(StoreTrouble) in try context.prepare(store) } }
     var done: [Imported] = []
     done.reserveCapacity(persons.count)
     let progress = Progress(of: persons.count, on: context.terminal)

@@ -102,7 +102,7 @@ struct Adopt: Verb {
   {
     let (account, store) = (try subject.account(), subject.store)
     guard let own = account.uid else { throw .noSuchUser }
-    try storing { () throws(StoreTrouble) in try store.prepare() }
+    try storing { () throws(StoreTrouble) in try subject.context.prepare(store) }
     let former =
       try from.map { name throws(CommandError) in try gone(name, account, subject.context) }
       ?? account.name

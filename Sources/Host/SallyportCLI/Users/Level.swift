@@ -66,7 +66,7 @@ struct Require: Verb {
     let store = try context.store(shared.storeOptions)
     let people = try MeantPeople(of: group, storedIn: store, on: context.machine)
     if people.found.isEmpty, people.unseen.isEmpty { throw .nobodyInGroup(group ?? "") }
-    if !undo { try storing { () throws(StoreTrouble) in try store.prepare() } }
+    if !undo { try storing { () throws(StoreTrouble) in try context.prepare(store) } }
     for name in people.found {
       let one = try LevelChange(try shared.subject(name, in: context))
       let old = try one.level()

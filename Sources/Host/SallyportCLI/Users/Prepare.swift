@@ -5,26 +5,49 @@ import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
-/// `sallyport prepare`: for `make install` and packages.
+/// `sallyport prepare`: for `make install` and packages, and for copies of a machine.
 struct Prepare: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Create the store, or bring it up to date.", shouldDisplay: false)
+    abstract: "Create the store, bring it up to date, or make one that was copied this machine's.",
+    shouldDisplay: false)
 
   @Flag(help: "Leave the notes on users: they are about the accounts of another machine.")
   var storeOnly = false
 
+  @Flag(
+    help: ArgumentHelp(
+      "Of a store that another machine has too, refuse what may have been used there: codes up to "
+        + "now, all backup codes, and counters until they are synchronized."))
+  var newMachine = false
+
+  @Flag(help: "Do not ask whether this is meant.")
+  var yes = false
+
   @OptionGroup var shared: StoreOptions
+
+  func validate() throws {
+    if storeOnly, newMachine {
+      throw ValidationError("--store-only and --new-machine exclude each other")
+    }
+    if yes, !newMachine { throw ValidationError("--yes needs --new-machine") }
+  }
 
   private struct Answer: Encodable {
     let store: String
   }
 
-  func run(in context: Context) throws(CommandError) {
+  func run(in context: Context) throws(CommandError) { _ = try status(in: context) }
+
+  func status(in context: Context) throws(CommandError) -> Int32 {
     let store = try context.store(shared)
     try storing { () throws(StoreTrouble) in try store.prepare() }
+    if newMachine {
+      return try CopiedStore(context: context, shared: shared, store: store, asks: !yes).takeOver()
+    }
     let output = context.output(shared)
     if !storeOnly {
       let machine = context.machine
+      try storing { () throws(StoreTrouble) in try context.mark(store, shared, isNew: false) }
       let texts =
         machine.refusingLines + PolicyText.unsureGroups(on: machine)
         + context.adoptNotes(in: store, shared, isOrdered: true)
@@ -33,5 +56,6 @@ struct Prepare: Verb {
     context.machine.restoreLabels(of: shared.path)
     let path = printable(shared.path.utf8, limit: 255)
     output.answer(Answer(store: shared.path), "The store \(path) is ready.")
+    return Sysexit.done.rawValue
   }
 }

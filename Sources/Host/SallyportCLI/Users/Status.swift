@@ -1,5 +1,6 @@
 import ArgumentParser
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -147,6 +148,7 @@ struct StatusReport {
     let parts = [
       use.map { "used \(whenText($0.time, seenFrom: now))" } ?? "never used", use?.service?.text,
       use.flatMap { originText($0.origin) }, driftText(values.drift, type).map { "clock \($0)" },
+      type == .hotp && HeldCounter.isHeld(values.lastAccepted) ? "waits for resync" : nil,
     ]
     return parts.compactMap { $0 }
   }

@@ -28,6 +28,8 @@ struct StoreFacts {
   var notes: [NoteFacts] = []
   /// Why no note can be read.
   var notesError: StoreTrouble?
+  /// What this machine tells otherwise than the one that the store was made on; nil: unknown.
+  var otherMachine: [MachineMark.Part]?
   /// Whether the caller may not read the store.
   var isClosed = false
 
@@ -66,6 +68,8 @@ struct UserFacts {
   /// never.
   var waits: (known: UInt64?, other: UInt64?) = (0, 0)
   var usesCounters = false
+  /// The authenticators whose counter waits for `resync`.
+  var heldCounters: [String] = []
   var factors = Factors()
   /// nil if it was never used, or only long ago.
   var lastUse: UnixTime?
@@ -96,6 +100,8 @@ extension StoreFacts {
     } catch {
       self.error = error
     }
+    // A store that cannot be read is told of above.
+    otherMachine = machine.difference(from: store)
     do throws(StoreTrouble) {
       _ = try store.loadDecoy(for: [])
     } catch {
@@ -227,6 +233,10 @@ extension UserFacts {
     )
     lastUse = state.lastUse?.time
     usesCounters = authenticators.contains { $0.parameters.type == .hotp }
+    heldCounters = zip(authenticators, state.authenticators).compactMap { authenticator, values in
+      authenticator.parameters.type == .hotp && HeldCounter.isHeld(values.lastAccepted)
+        ? authenticator.name.text : nil
+    }
     aheadUntil =
       zip(authenticators, state.authenticators).lazy.compactMap { authenticator, values in
         authenticator.aheadOfClock(values.lastAccepted, throttle, at: now)

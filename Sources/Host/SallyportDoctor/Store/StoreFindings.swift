@@ -1,4 +1,5 @@
 import Glibc
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
 import SallyportSystem
@@ -17,7 +18,7 @@ struct StoreFindings {
         .unseen("store-closed", area, "only root can read the store: not checked", fixes: [fix])
       ]
     }
-    return [parent, label, directories, decoy, leftovers].compactMap { $0 } + space
+    return [parent, label, machine, directories, decoy, leftovers].compactMap { $0 } + space
       + [fileSystem, writing].compactMap { $0 } + store.users.flatMap(findings) + people
   }
 
@@ -73,6 +74,20 @@ struct StoreFindings {
         ? [.command(restore), .advice("the policy is in the package pam-sallyport-selinux")]
         : [.command("\(type) && \(restore)")],
       effect: label.isEnforced ? .locksOut("everybody who is asked for a code") : nil)
+  }
+
+  private var machine: Finding? {
+    guard let parts = store.otherMachine else { return nil }
+    if parts.isEmpty {
+      return .ok("store-machine", area, "the store was made on this machine")
+    }
+    let mark = shellQuoted("\(store.path)/machine")
+    return .warning(
+      "store-machine", area, MachineMark.copyText(parts),
+      fixes: [
+        sallyport("prepare", nil, "--new-machine"),
+        .advice("if the other machine is gone: rm \(mark) && \(sallyport("prepare").text)"),
+      ])
   }
 
   private var directories: Finding? {
@@ -187,7 +202,8 @@ struct StoreFindings {
   private func findings(of user: UserFacts) -> [Finding] {
     let name = user.name ?? user.directory
     if let error = user.error { return [unusable(user, name, error)] }
-    return [ahead(user, name), rolledBack(user, name), throttled(user, name)].compactMap { $0 }
+    return [ahead(user, name), held(user, name), rolledBack(user, name), throttled(user, name)]
+      .compactMap { $0 }
   }
 
   private func unusable(_ user: UserFacts, _ name: String, _ error: StoreTrouble) -> Finding {
@@ -230,6 +246,17 @@ struct StoreFindings {
       ofUser: Finding.OfUser(
         name: name, before: "the last accepted codes of ",
         after: "are ahead of the clock; codes are refused for now, backup codes work"))
+  }
+
+  private func held(_ user: UserFacts, _ name: String) -> Finding? {
+    guard let counter = user.heldCounters.first else { return nil }
+    return .warning(
+      "user-counter", area,
+      "the counter \"\(counter)\" of \(name) came from another machine: its codes are refused "
+        + "until it is synchronized", fixes: [sallyport("resync", name)],
+      ofUser: Finding.OfUser(
+        name: name, before: "the counters of ",
+        after: "came from another machine: their codes are refused until they are synchronized"))
   }
 
   /// A file that was created later than it was modified is a copy, from a backup or another

@@ -1,0 +1,106 @@
+import CSystem
+import OneTimePassword
+import SallyportCore
+package import SallyportSystem
+
+/// Which machine a store was made on, as far as it tells: docs/enrollment-format.md.
+package struct MachineMark: Equatable, Sendable {
+  /// A word that no other machine has: 32 hexadecimal digits.
+  package static func randomWord() throws(StoreTrouble) -> String {
+    String(decoding: hexadecimal(try Store.randomBytes(16)), as: UTF8.self)
+  }
+
+  /// In the order of the file.
+  package enum Part: String, CaseIterable, Sendable {
+    case product, machine, word
+
+    /// For people.
+    package var name: String {
+      switch self {
+      case .product: "product uuid"
+      case .machine: "machine-id"
+      case .word: "word of sallyport prepare"
+      }
+    }
+  }
+
+  /// A part that a machine does not tell is missing.
+  package var parts: [Part: String]
+
+  /// What says nothing is left out: blanks, and what is the same letter throughout.
+  package init(_ told: [Part: String]) {
+    parts = [:]
+    for (part, text) in told {
+      let value = text.split(whereSeparator: \.isWhitespace).first.map { $0.lowercased() } ?? ""
+      let letters = value.filter { $0 != "-" }
+      if letters.count >= 32, letters.allSatisfy(\.isHexDigit), Set(letters).count > 1 {
+        parts[part] = value
+      }
+    }
+  }
+
+  /// The file's text; what is not as it is written there says nothing.
+  package init(text: String) {
+    var told: [Part: String] = [:]
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ")
+      if words.count == 3, words[1] == "=", let part = Part(rawValue: String(words[0])) {
+        told[part] = String(words[2])
+      }
+    }
+    self.init(told)
+  }
+
+  package var text: String {
+    let lines = Part.allCases.compactMap { part in
+      parts[part].map { "\(part.rawValue) = \($0)\n" }
+    }
+    return "# Sallyport: the machine that this store was made on.\nversion = 1\n" + lines.joined()
+  }
+
+  /// The parts that both machines tell, and tell otherwise. What one of them does not tell is no
+  /// difference.
+  package func differences(from other: MachineMark) -> [Part] {
+    Part.allCases.filter { part in
+      guard let own = parts[part], let its = other.parts[part] else { return false }
+      return own != its
+    }
+  }
+
+  /// With what only the other one tells.
+  package func completed(by other: MachineMark) -> MachineMark {
+    MachineMark(parts.merging(other.parts) { own, _ in own })
+  }
+}
+
+extension Store {
+  private static var mark: Path { "machine" }
+
+  /// nil: of a store that was made before there were marks, or that was emptied.
+  package func machineMark() throws(StoreTrouble) -> MachineMark? {
+    guard let text = try topFolder().text(of: Store.mark) else { return nil }
+    return MachineMark(text: String(decoding: text.bytes(in: 0..<text.count), as: UTF8.self))
+  }
+
+  /// On disk before it returns.
+  package func set(_ mark: MachineMark) throws(StoreTrouble) {
+    guard let text = Secret(Array(mark.text.utf8)) else { throw .outOfMemory }
+    try changing { _ throws(StoreTrouble) in
+      let top = try topFolder()
+      try top.put(text, as: Store.mark, in: top)
+    }
+  }
+
+  /// Takes the store for this machine's where it says of no other; what the mark lacks is added.
+  package func adopt(_ machine: MachineMark) throws(StoreTrouble) {
+    let mark = try machineMark()
+    if let mark, !mark.differences(from: machine).isEmpty { return }
+    let whole = mark.map(machine.completed(by:)) ?? machine
+    if whole != mark { try set(whole) }
+  }
+
+  /// Removes and wipes the reserve of a host of a fleet, where there is one.
+  package func leaveReserve() throws(StoreTrouble) {
+    try Store(reserve: (root / "reserve").text, owner: .effectiveUser).dismantle()
+  }
+}

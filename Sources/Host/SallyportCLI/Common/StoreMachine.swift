@@ -1,0 +1,41 @@
+import Glibc
+import PAMStack
+import SallyportAdministration
+import SallyportDoctor
+import SallyportSupport
+import SallyportSystem
+
+extension Context {
+  /// Makes what is missing of the store, and takes one that names no machine for this one's.
+  func prepare(_ store: Store) throws(StoreTrouble) {
+    try store.prepare()
+    try store.adopt(machine.mark)
+  }
+
+  /// Takes the store for this machine's where it says of no other, or, if it is `isNew`, whatever
+  /// it says, with another word.
+  func mark(_ store: Store, _ options: StoreOptions, isNew: Bool) throws(StoreTrouble) {
+    writeWord(for: options, isNew: isNew)
+    if isNew { try store.set(machine.mark) } else { try store.adopt(machine.mark) }
+  }
+
+  /// A machine whose /etc cannot be written has no word, and is known by the rest. Nor is it about
+  /// a store that is not this machine's.
+  private func writeWord(for options: StoreOptions, isNew: Bool) {
+    guard options.path == Store.usualRoot else { return }
+    if !isNew, (try? facts(of: word)) != nil { return }
+    guard let text = try? MachineMark.randomWord() else { return }
+    try? replaceFile(word, Array("\(text)\n".utf8))
+  }
+
+  private var word: String { stacks.root + Machine.word }
+
+  /// Tells the log, once a boot, where the store is another machine's.
+  func tellOfMachine(_ store: Store) {
+    guard let parts = machine.difference(from: store), !parts.isEmpty else { return }
+    let told = stacks.root + "/run/sallyport-machine.told"
+    if (try? facts(of: told)) != nil { return }
+    tellLog(LOG_ALERT, MachineMark.copyText(parts))
+    try? replaceFile(told, [])
+  }
+}

@@ -1,0 +1,218 @@
+"""A store that was copied to another machine."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from support.pam_driver import AUTH_ERR, SUCCESS, Driver
+from support.sallyport import COMMAND, sallyport
+from test_adopt import files, places
+
+MACHINE_ID, WORD = Path("/etc/machine-id"), Path("/etc/security/sallyport-machine")
+TOLD = Path("/run/sallyport-machine.told")
+WARNING = "this store was made on another machine (by its machine-id): codes used there are good here"
+
+
+def become(number):
+    """Another machine, as far as its machine-id says."""
+    MACHINE_ID.write_text(f"{number:032x}\n")
+
+
+@pytest.fixture
+def store(store):
+    before = MACHINE_ID.read_bytes() if MACHINE_ID.exists() else None
+    become(1)
+    yield store
+    MACHINE_ID.unlink() if before is None else MACHINE_ID.write_bytes(before)
+    for path in (WORD, TOLD):
+        path.unlink(missing_ok=True)
+
+
+def prepare(*words, prefix=(), typed=None):
+    return subprocess.run([*map(str, prefix), COMMAND, "prepare", *words], input=typed,
+                          stdin=subprocess.DEVNULL if typed is None else None,
+                          capture_output=True, text=True, timeout=60)
+
+
+def found(store, name):
+    """doctor's finding of this id, or None."""
+    said = json.loads(sallyport("doctor", "--json", "--store", store.directory).stdout)
+    return next((one for one in said["findings"] if one["id"] == name), None)
+
+
+def alerts(sink, start):
+    sink.flush()
+    return [line.text for line in sink.lines[start:]
+            if line.level == "ALERT" and "another machine" in line.text]
+
+
+def contents(store):
+    return {path: path.read_bytes() for path in store.directory.rglob("*") if path.is_file()}
+
+
+def after(enrollment, seconds=240):
+    """A moment after all codes of now, and the code of then."""
+    moment = int(time.time()) + seconds
+    return moment, enrollment.code(moment)
+
+
+def test_a_copy_is_told_by_doctor_and_once_a_boot_and_locks_nobody_out(store, services, sink):
+    enrollment = store.enroll(allow_missing=False)
+    assert prepare().returncode == 0 and found(store, "store-machine")["severity"] == "ok"
+    sink.flush()
+    start = len(sink.lines)
+    sallyport("pam", "status", "--check", "--settle", "0")
+    assert alerts(sink, start) == []
+    become(2)
+    for _ in range(3):
+        sallyport("pam", "status", "--check", "--settle", "0")
+    assert alerts(sink, start) == [f"sallyport: {WARNING}"]
+    TOLD.unlink()  # as a boot does
+    sallyport("pam", "status", "--check", "--settle", "0")
+    assert len(alerts(sink, start)) == 2
+    told = found(store, "store-machine")
+    assert (told["severity"], told["text"]) == ("warning", WARNING)
+    assert prepare().returncode == 0 and found(store, "store-machine")["severity"] == "warning"
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
+
+
+def test_a_store_of_before_is_taken_for_this_machines_by_the_next_change(store):
+    store.enroll(allow_missing=False)
+    mark = store.directory / "machine"
+    assert mark.stat().st_mode & 0o777 == 0o600
+    mark.unlink()
+    become(2)
+    assert found(store, "store-machine") is None
+    store.enroll(user="bob", allow_missing=False)
+    assert found(store, "store-machine")["severity"] == "ok" and f"{2:032x}" in mark.read_text()
+
+
+def test_the_word_of_prepare_tells_machines_apart_that_are_alike_otherwise(store):
+    store.enroll(allow_missing=False)
+    assert prepare().returncode == 0
+    word = WORD.read_text()
+    assert re.fullmatch(r"[0-9a-f]{32}\n", word) and WORD.stat().st_mode & 0o777 == 0o600
+    assert prepare().returncode == 0 and WORD.read_text() == word
+    WORD.write_text(f"{7:032x}\n")
+    told = found(store, "store-machine")
+    assert told["severity"] == "warning" and "word of sallyport prepare" in told["text"]
+
+
+@pytest.mark.decisive
+def test_what_was_used_on_the_original_is_refused_on_the_copy(store, services):
+    enrollment = store.enroll(allow_missing=False)
+    assert prepare().returncode == 0
+    become(2)
+    code, backup = enrollment.code(), enrollment.backup_codes[0]  # used on the original
+    done = prepare("--new-machine", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "No backup codes now: alice." in done.stdout and "both take the same" in done.stdout
+    assert found(store, "store-machine")["severity"] == "ok"
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", code).result == AUTH_ERR
+        assert driver.login("login", "alice", backup).result == AUTH_ERR
+        moment, code = after(enrollment)
+        assert driver.login("login", "alice", code, at=moment).result == SUCCESS
+        assert driver.login("login", "alice", code, at=moment).result == AUTH_ERR
+        fresh = store.regenerate()[0]
+        assert driver.login("login", "alice", fresh).result == SUCCESS
+    before = contents(store)
+    assert "Nothing was changed" in prepare("--new-machine", "--yes").stdout
+    assert contents(store) == before
+
+
+@pytest.mark.decisive
+def test_a_counter_of_a_copy_is_refused_until_it_is_synchronized(store, services):
+    fob = store.enroll(name="fob", type="hotp", allow_missing=False)
+    codes = fob.codes(12)
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", codes[0]).result == SUCCESS
+        become(2)
+        done = prepare("--new-machine", "--yes")
+        assert done.returncode == 0 and "sallyport resync NAME" in done.stdout
+        told = found(store, "user-counter")
+        assert told["severity"] == "warning" and "sallyport resync alice" in json.dumps(told)
+        assert store.status()["authenticators"][0]["counter"] == 1
+        for code in codes[1:8]:
+            assert driver.login("login", "alice", code).result == AUTH_ERR
+        again = sallyport("resync", "alice", "--store", store.directory,
+                          typed=f"{codes[0]}\n{codes[1]}\n")
+        assert again.returncode == 1, "codes that were used"
+        done = sallyport("resync", "alice", "--store", store.directory,
+                         typed=f"{codes[9]}\n{codes[10]}\n")
+        assert done.returncode == 0, done.stderr
+        assert found(store, "user-counter") is None
+        assert sallyport("unlock", "alice", "--store", store.directory).returncode == 0
+        assert driver.login("login", "alice", codes[11]).result == SUCCESS
+
+
+def test_without_an_answer_a_copy_stays_as_it_is(store):
+    store.enroll(allow_missing=False)
+    become(2)
+    before = contents(store)
+    assert prepare("--new-machine", typed="n\n").returncode != 0
+    assert prepare("--new-machine").returncode != 0
+    for words in (("--yes",), ("--new-machine", "--store-only")):
+        assert prepare(*words).returncode == 64
+    assert contents(store) == before
+
+
+def test_one_that_cannot_be_read_is_told_and_the_others_are_taken_over(store, services):
+    enrollment = store.enroll(allow_missing=False)
+    store.enroll(user="bob", allow_missing=False)
+    whole = store.enrollment("bob").read_bytes()
+    store.enrollment("bob").write_bytes(whole[:-5])
+    become(2)
+    done = prepare("--new-machine", "--yes")
+    assert done.returncode == 65 and "sallyport: bob: " in done.stderr, done.stderr
+    assert found(store, "store-machine")["severity"] == "warning"
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", enrollment.backup_codes[0]).result == AUTH_ERR
+    store.enrollment("bob").write_bytes(whole)
+    assert prepare("--new-machine", "--yes").returncode == 0
+    assert found(store, "store-machine")["severity"] == "ok"
+
+
+def killed_at_each_step(store, report, *words):
+    """Yields (call, count) with the store as a kill there left it."""
+    kept = report.with_name("kept")
+    shutil.copytree(store.directory, kept)
+    assert prepare(*words, prefix=("strace", "-y", "-o", report)).returncode == 0
+    steps = places(report, store)
+    assert len(steps) > 6
+    for call, count in steps:
+        shutil.rmtree(store.directory)
+        shutil.copytree(kept, store.directory)
+        inject = f"inject={call}:signal=KILL:when={count}"
+        killed = prepare(*words, prefix=("strace", "-o", "/dev/null", "-e", inject))
+        assert killed.returncode != 0, (call, count)
+        yield call, count
+
+
+def test_killed_at_each_step_nobody_is_lost_and_the_same_command_ends_it(
+        store, services, tmp_path, figure):
+    people = {name: store.enroll(user=name, allow_missing=False) for name in ("alice", "bob")}
+    assert prepare().returncode == 0
+    become(2)
+    steps = 0
+    with Driver(services) as driver:
+        for place in killed_at_each_step(store, tmp_path / "strace", "--new-machine", "--yes"):
+            steps += 1
+            assert files(store) == ["alice", "bob"], place
+            isDone = found(store, "store-machine")["severity"] == "ok"
+            if not isDone:
+                assert prepare("--new-machine", "--yes").returncode == 0, place
+            assert found(store, "store-machine")["severity"] == "ok", place
+            for name, enrollment in people.items():
+                assert driver.login("login", name, enrollment.code()).result == AUTH_ERR, place
+                backup = enrollment.backup_codes[0]
+                assert driver.login("login", name, backup).result == AUTH_ERR, place
+                moment, code = after(enrollment)
+                assert driver.login("login", name, code, at=moment).result == SUCCESS, place
+    figure(f"{steps} kills of prepare --new-machine")

@@ -8,16 +8,21 @@ import subprocess
 MODULES = f"usr/lib/{os.uname().machine}-linux-gnu/security"
 STORE = "var/lib/sallyport"
 CONFIGURATION = "etc/security/sallyport.conf"
+# Debian's name of the release that is tried.
+SUITE = os.environ.get("SUITE", "bookworm")
 
 
-def made(directory, included):
-    """The root directory of a Debian 12 with these packages, which debootstrap makes once.
-    CalledProcessError where it does not."""
+def made(directory, included, suite=SUITE):
+    """The root directory of a Debian with these packages, as Debian 12 names them, which debootstrap
+    makes once. CalledProcessError where it does not."""
+    if suite != "bookworm":
+        directory = directory.with_name(f"{directory.name}-{suite}")
+        included = included.replace("libssl3", "libssl3t64")
     complete = directory / "complete"
     if not complete.exists() or complete.read_text() != included:
         shutil.rmtree(directory, ignore_errors=True)
         directory.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["debootstrap", "--variant=minbase", f"--include={included}", "bookworm",
+        subprocess.run(["debootstrap", "--variant=minbase", f"--include={included}", suite,
                         directory], capture_output=True, text=True, check=True)
         complete.write_text(included)
     return directory

@@ -1,4 +1,4 @@
-"""Fixtures: the packages, and a clean Debian 12 to try them in."""
+"""Fixtures: the packages, and a clean Debian to try them in."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clean import Machine, made
+from clean import SUITE, Machine, made
 from support import only
 
 REPOSITORY = Path(__file__).parents[2]
@@ -61,20 +61,20 @@ def signed(key, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def clean():
-    """The root directory of a Debian 12 that has never seen Sallyport."""
+    """The root directory of a Debian that has never seen Sallyport."""
     return clean_debian(CLEAN, INCLUDED)
 
 
 def clean_debian(directory, included):
     if os.geteuid() != 0:
-        pytest.skip("a clean Debian 12 needs root")
+        pytest.skip("a clean Debian needs root")
     if shutil.which("debootstrap") is None:
-        pytest.skip("debootstrap is not installed: no clean Debian 12")
+        pytest.skip("debootstrap is not installed: no clean Debian")
     try:
         return made(directory, included)
     except subprocess.CalledProcessError as failed:
         last = (failed.stdout + failed.stderr).strip().splitlines()[-1:]
-        pytest.skip(f"debootstrap made no clean Debian 12, is a mirror in reach? {last}")
+        pytest.skip(f"debootstrap made no clean {SUITE}, is a mirror in reach? {last}")
 
 
 @pytest.fixture(scope="module")

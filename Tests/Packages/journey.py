@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pexpect
 
-from clean import copied, made
+from clean import SUITE, copied, made
 from support.codes import totp
 
 REPOSITORY = Path(__file__).parents[2]
@@ -57,14 +57,14 @@ def commands():
     return found
 
 
-def prepare(root):
+def prepare(root, suite=SUITE):
     """A server with a user, as somebody has it before Sallyport."""
-    copied(made(CLEAN, INCLUDED), root)
+    copied(made(CLEAN, INCLUDED, suite), root)
     (root / "etc/hostname").write_text("web1\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost web1\n")
     (root / "root/.bashrc").write_text("PS1='root@web1:/srv# '\nbind 'set enable-bracketed-paste off'\n")
     # Its greeting would tell of the kernel that this run had.
-    shutil.rmtree(root / "etc/update-motd.d")
+    shutil.rmtree(root / "etc/update-motd.d", ignore_errors=True)
     (root / "etc/motd").write_text("")
     for path in (REPOSITORY / ".build/deb").glob("*.deb"):
         shutil.copy(path, root / "srv")
@@ -175,11 +175,11 @@ def refused(shell, login):
         assert "Permission denied" in seen and "alice@web1" not in seen.split("denied")[1], seen
 
 
-def way():
+def way(suite=SUITE):
     """The README's: the transcript, the seconds, and what it takes."""
     directory = Path(tempfile.mkdtemp(prefix="sallyport-journey."))
     try:
-        prepare(directory / "root")
+        prepare(directory / "root", suite)
         shell = Shell(directory / "root")
         parts, times = walk(shell, commands())
         taken = tally(shell, commands(), times, 0)

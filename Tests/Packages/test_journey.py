@@ -9,23 +9,25 @@ import pytest
 
 import journey
 import peer_journey
+from clean import SUITE
 
 
-@pytest.fixture(scope="module")
-def ours():
+@pytest.fixture(scope="module", params=sorted({SUITE, "trixie"}))
+def ours(request):
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
-        pytest.skip("a clean Debian 12 needs root and debootstrap")
+        pytest.skip("a clean Debian needs root and debootstrap")
     try:
-        journey.made(journey.CLEAN, journey.INCLUDED)
+        journey.made(journey.CLEAN, journey.INCLUDED, request.param)
     except subprocess.CalledProcessError as problem:
-        pytest.skip(f"debootstrap made no clean Debian 12, is a mirror in reach? {problem}")
-    return journey.way()
+        pytest.skip(f"debootstrap made no clean {request.param}, is a mirror in reach? {problem}")
+    return journey.way(request.param)
 
 
 def test_the_commands_of_the_readme_lead_to_a_login(ours):
     assert len(ours[0]) == 5
 
 
+@pytest.mark.parametrize("ours", [SUITE], indirect=True)
 def test_google_authenticator_takes_more_lines_answers_and_files(ours):
     try:
         peer_journey.archive()

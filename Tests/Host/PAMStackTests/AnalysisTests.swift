@@ -38,6 +38,17 @@ import Testing
       ])
   }
 
+  /// libpam reads it twice for a service of that name, which no program is; once as the fallback.
+  @Test func `the fallback asks once, by the line that pam-auth-update writes`() {
+    var files = Stacks.debian
+    files["common-auth"]? += "\nauth required pam_sallyport.so"
+    #expect(findings("other", files) == [])
+    #expect(findings("nobody-knows-it", files) == [])
+    files["other"]? += "\nauth required pam_sallyport.so"
+    #expect(findings("other", files) == ["twice common-auth:9 other:5"])
+    #expect(findings("nobody-knows-it", files) == ["twice common-auth:9 other:5"])
+  }
+
   @Test func `Fedora's sudo ends its stack before a line after the include`() {
     let after = Stacks.with(
       "auth required pam_sallyport.so", after: "auth", in: "sudo", of: Stacks.fedora)

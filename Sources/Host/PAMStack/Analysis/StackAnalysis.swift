@@ -201,7 +201,10 @@ extension StackAnalysis {
       path.verdict == .success && path.steps.count { StackAnalysis.asks($0.entry) } > 1
     }) {
       let locations = twice.steps.map(\.entry).filter(StackAnalysis.asks).map(\.location)
-      findings.append(.askedTwice(locations[0], locations[1]))
+      // No program is called `other`: where the file stands in for another one, it is read once.
+      if stack.service != "other" || locations[0] != locations[1] {
+        findings.append(.askedTwice(locations[0], locations[1]))
+      }
     }
     for passwords in [Assumption.Passwords.right, .anything] {
       let assumption = Assumption(ours: [.authenticationError], passwords: passwords)

@@ -206,6 +206,16 @@ import Testing
     #expect(diagnosis.status == (item.wrong.hasSuffix("error") ? 2 : 1))
   }
 
+  /// A new enrollment would be no better.
+  @Test func `No enrollment is replaced where libcrypto does not work`() {
+    let diagnosis = Healthy.diagnosis {
+      $0.store.users[0].error = .state(path: "/alice/state", .crypto(.unavailable))
+      $0.store.decoyError = .state(path: "/decoy/state", .crypto(.unavailable))
+    }
+    #expect(diagnosis.wrong == ["user-unusable error"])
+    #expect(diagnosis.findings.first { $0.severity != .ok }?.fixes == [])
+  }
+
   @Test func `Notes that hold bring nothing`() {
     let diagnosis = Healthy.diagnosis {
       $0.store.notes = [

@@ -108,6 +108,7 @@ struct StoreFindings {
     }
     if store.error != nil { return nil }
     switch error {
+    case .state(_, .crypto): return nil
     case .noStore, .incomplete, .malformed, .state, .foreignState, .unsettled:
       return .warning(
         "store-decoy", area,

@@ -20,6 +20,7 @@ extension Message {
       let adopt = invocation.command("adopt", remark: "if it is the same person")
       let hints = invocation.fixing
       self.init(text, .badData, hints: hints.isEmpty ? [] : [adopt] + hints)
+    case .state(_, .crypto), .crypto: self.init(text, .inputOutput)
     case .incomplete, .malformed, .state, .foreignState, .otherUser:
       self.init(text, .badData, hints: invocation.fixing)
     case .busy: self.init(text, .busy, hints: ["lslocks"])
@@ -28,7 +29,6 @@ extension Message {
       let command = invocation.command("enroll", "--force", remark: "replaces everything")
       self.init(text, .exists, hints: [command])
     case .service(let path, let fault): self.init(text, fault, path)
-    case .crypto: self.init(text, .inputOutput)
     case .outOfMemory: self.init(text, .busy)
     }
   }

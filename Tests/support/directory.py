@@ -115,8 +115,8 @@ class Directory:
             "[sssd]", "services = nss", "domains = example", "[nss]", *settings, "[domain/example]",
             "id_provider = ldap", "auth_provider = none", "access_provider = permit",
             f"ldap_uri = ldap://127.0.0.1:{self.port}", "ldap_search_base = dc=example,dc=test",
-            f"ignore_group_members = {ignore_group_members}", "offline_timeout = 1",
-            "offline_timeout_random_offset = 0", ""]))
+            f"ignore_group_members = {ignore_group_members}", "ldap_id_use_start_tls = false",
+            "offline_timeout = 1", "offline_timeout_random_offset = 0", ""]))
         config.chmod(0o600)
         log = open(self.place / "sssd.log", "a")
         self.sssd = subprocess.Popen(["/usr/sbin/sssd", "-i", "--logger=stderr"], stdout=log, stderr=log)

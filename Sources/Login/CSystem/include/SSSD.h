@@ -30,23 +30,24 @@ static inline __attribute__((noinline)) int64_t sys_sssd_ask(
 }
 
 /* Of the answer about a user's attributes, when the list of his groups expires: 1 if it was asked
-   for, 0 if never (or no more than marked as expired), negative if SSSD does not tell. */
+   for; -ENOENT if SSSD does not know the user; -EAGAIN if the list was never asked for (or no more
+   than marked as expired), or SSSD does not tell. */
 static inline int sys_sssd_has_asked(const uint32_t *_Nullable answer, int64_t size) {
-  if (size < 12 || answer[2] != 1) return -1; /* 1: a user */
+  if (size == 8) return -ENOENT;
+  if (size < 12 || answer[2] != 1) return -EAGAIN; /* 1: a user */
   const char *key = (const void *)(answer + 3), *end = (const char *)answer + size;
   while (key < end) {
     const char *value = key + strlen(key) + 1;
     if (value >= end) break;
-    if (strcmp(key, "initgrExpireTimestamp") == 0) return strlen(value) > 1;
+    if (strcmp(key, "initgrExpireTimestamp") == 0) return strlen(value) > 1 ? 1 : -EAGAIN;
     key = value + strlen(value) + 1;
   }
-  return -1;
+  return -EAGAIN;
 }
 
-/* Of the answer about a user's groups: 1 if `group` is one, 0 if not; -ENOENT if SSSD does not know
-   the user, or -EPROTO. */
+/* Of the answer about a user's groups: 1 if `group` is one, 0 if not, or -EPROTO. Since SSSD 2.10 a
+   user in no group has the same answer as one that SSSD does not know. */
 static inline int sys_sssd_find(const uint32_t *_Nullable answer, int64_t size, uint32_t group) {
-  if (size == 8) return -ENOENT;
   if (size < 8 || answer[0] > size / 4 - 2) return -EPROTO;
   for (uint32_t one = 0; one < answer[0]; one++)
     if (answer[one + 2] == group) return 1;
@@ -58,7 +59,7 @@ static inline int sys_sssd_find(const uint32_t *_Nullable answer, int64_t size, 
    say so, because sssd.conf does not tell it to. It says so before it is asked the second
    time, so that this answer is no older. */
 static inline int sys_sssd_group(const char *user, uint32_t group) {
-  int line = sys_socket_of(SOCK_STREAM), asked = -1;
+  int line = sys_socket_of(SOCK_STREAM), asked = 0;
   if (line < 0) return line;
   uint32_t *answer = NULL;
   static const uint32_t version = 1;
@@ -80,7 +81,7 @@ static inline int sys_sssd_group(const char *user, uint32_t group) {
   }
   free(answer);
   close(line);
-  return result == 0 && asked != 1 ? -EAGAIN : result;
+  return result == 0 && asked < 0 ? asked : result;
 }
 
 #pragma clang assume_nonnull end

@@ -1,4 +1,4 @@
-"""A store that was copied to another machine."""
+"""A store that was copied to another machine, or that is to go with an image."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support import recipes
 from support.pam_driver import AUTH_ERR, SUCCESS, Driver
 from support.sallyport import COMMAND, sallyport
 from test_adopt import files, places
@@ -156,9 +157,10 @@ def test_without_an_answer_a_copy_stays_as_it_is(store):
     store.enroll(allow_missing=False)
     become(2)
     before = contents(store)
-    assert prepare("--new-machine", typed="n\n").returncode != 0
-    assert prepare("--new-machine").returncode != 0
-    for words in (("--yes",), ("--new-machine", "--store-only")):
+    for words in (("--new-machine",), ("--empty",)):
+        assert prepare(*words, typed="n\n").returncode != 0
+        assert prepare(*words).returncode != 0
+    for words in (("--yes",), ("--new-machine", "--empty"), ("--new-machine", "--store-only")):
         assert prepare(*words).returncode == 64
     assert contents(store) == before
 
@@ -216,3 +218,76 @@ def test_killed_at_each_step_nobody_is_lost_and_the_same_command_ends_it(
                 moment, code = after(enrollment)
                 assert driver.login("login", name, code, at=moment).result == SUCCESS, place
     figure(f"{steps} kills of prepare --new-machine")
+
+
+SECRETS = re.compile(rb"secret =|salt =|code =|SPSTATE1")
+
+
+@pytest.mark.decisive
+def test_an_image_has_no_secret_and_the_machine_made_of_it_begins_afresh(store, services):
+    enrollment = store.enroll(allow_missing=False)
+    assert sallyport("require", "bob", "--store", store.directory).returncode == 0
+    assert prepare().returncode == 0
+    reserve = store.directory / "reserve" / "users" / "alice"
+    reserve.mkdir(parents=True, mode=0o700)
+    for directory in (reserve.parent, reserve.parent.parent):
+        directory.chmod(0o700)
+    (reserve / "enrollment").write_text("salt = 00\n")
+    done = prepare("--empty", "--yes")
+    assert done.returncode == 0, done.stderr
+    for path, content in contents(store).items():
+        assert not SECRETS.search(content), path
+    assert files(store) == [] and not (store.directory / "machine").exists() and not WORD.exists()
+    assert (store.directory / "unenrolled" / "bob").exists()
+    become(2)
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", enrollment.code()).result != SUCCESS
+        assert prepare().returncode == 0 and WORD.exists()
+        assert f"{2:032x}" in (store.directory / "machine").read_text()
+        assert driver.login("login", "alice", enrollment.code()).result == AUTH_ERR
+        assert driver.login("login", "alice", store.enroll(allow_missing=False).code()).result == SUCCESS
+
+
+def test_killed_at_each_step_of_emptying_the_same_command_ends_it(store, tmp_path, figure):
+    for name in ("alice", "bob"):
+        store.enroll(user=name, allow_missing=False)
+    assert prepare().returncode == 0
+    steps = 0
+    for place in killed_at_each_step(store, tmp_path / "strace", "--empty", "--yes"):
+        steps += 1
+        assert prepare("--empty", "--yes").returncode == 0, place
+        for path, content in contents(store).items():
+            assert not SECRETS.search(content), (place, path)
+        assert not (store.directory / "machine").exists(), place
+    figure(f"{steps} kills of prepare --empty")
+
+
+def test_a_host_of_a_fleet_is_no_image(store):
+    store.enroll(allow_missing=False)
+    before = contents(store)
+    fleet = Path("/etc/security/sallyport-fleet.conf")
+    fleet.write_text("anything\n")
+    try:
+        done = prepare("--empty", "--yes")
+        assert done.returncode == 78 and "hint: sallyport fleet leave" in done.stderr
+    finally:
+        fleet.unlink()
+    assert contents(store) == before
+
+
+def test_the_recipe_of_a_copy_acts_at_the_first_start_of_sshd_alone(store, services):
+    assert recipes.block("### Images and copies", "In an image") == "sallyport prepare --empty --yes\n"
+    assert "  - sallyport prepare\n" in recipes.block("### Images and copies", "`user-data`")
+    line = re.search(r"^ExecStartPre=-/usr/bin/sallyport (.*)$", recipes.block(
+        "### Images and copies", "`/etc/systemd/system/ssh.service.d/sallyport.conf`"), re.M)[1]
+    enrollment = store.enroll(allow_missing=False)
+    assert sallyport(*line.split()).returncode == 0
+    with Driver(services) as driver:
+        code, backup = enrollment.code(), enrollment.backup_codes[1]
+        assert driver.login("login", "alice", enrollment.backup_codes[0]).result == SUCCESS
+        become(2)
+        assert sallyport(*line.split()).returncode == 0
+        for used in (code, backup):
+            assert driver.login("login", "alice", used).result == AUTH_ERR
+        before = contents(store)
+        assert sallyport(*line.split()).returncode == 0 and contents(store) == before

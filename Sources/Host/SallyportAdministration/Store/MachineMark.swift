@@ -103,4 +103,19 @@ extension Store {
   package func leaveReserve() throws(StoreTrouble) {
     try Store(reserve: (root / "reserve").text, owner: .effectiveUser).dismantle()
   }
+
+  /// Removes and wipes what is enrolled, the reserve, the decoy and, last, the mark. What a crash
+  /// leaves, the next call removes.
+  package func empty() throws(StoreTrouble) {
+    try leaveReserve()
+    try changing { users throws(StoreTrouble) in
+      for name in try users.names() {
+        try users.holding(name) { () throws(StoreTrouble) in try users.takeAway(name) }
+      }
+      let top = try topFolder()
+      if try top.has("decoy") { try top.takeAway("decoy") }
+      try top.remove(Store.mark)
+      try top.sync()
+    }
+  }
 }

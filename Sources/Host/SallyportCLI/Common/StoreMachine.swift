@@ -28,6 +28,10 @@ extension Context {
     try? replaceFile(word, Array("\(text)\n".utf8))
   }
 
+  func removeWord(of options: StoreOptions) {
+    if options.path == Store.usualRoot { removeFile(word) }
+  }
+
   private var word: String { stacks.root + Machine.word }
 
   /// Tells the log, once a boot, where the store is another machine's.

@@ -5,7 +5,8 @@ import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
 
-/// A store that came to this machine with a copy of another one.
+/// A store that came to this machine with a copy of another one, or that is to go with copies of
+/// this one.
 struct CopiedStore {
   let context: Context
   let shared: StoreOptions
@@ -17,9 +18,9 @@ struct CopiedStore {
   private struct Answer: Encodable {
     let users: [String]
     /// Those whose counters wait for `resync`.
-    let counters: [String]
+    var counters: [String]?
     /// As `NAME: why`.
-    let failed: [String]
+    var failed: [String]?
   }
 
   /// Refuses what may have been used on the other machine. Each enrollment is changed by one write,
@@ -88,5 +89,25 @@ struct CopiedStore {
     output.answer(
       Answer(users: names(done), counters: names(counters), failed: failed),
       lines.joined(separator: "\n"))
+  }
+
+  /// Removes everything that a copy of this machine must not have.
+  func empty() throws(CommandError) -> Int32 {
+    if shared.path == Store.usualRoot, context.fleet?.isHost == true {
+      throw CommandError(
+        .configuration, "this machine is in a fleet: an image must not have its key",
+        hints: ["sallyport fleet leave"])
+    }
+    let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
+    if asks {
+      let people = counted(names.count, "enrollment")
+      try output.insist("\(people). Remove all of them?", or: .nothingChanged)
+    }
+    try storing { () throws(StoreTrouble) in try store.empty() }
+    context.removeWord(of: shared)
+    output.answer(
+      Answer(users: names.map(\.directory)),
+      "The store is empty. The next \"sallyport prepare\" makes it that machine's.")
+    return Sysexit.done.rawValue
   }
 }

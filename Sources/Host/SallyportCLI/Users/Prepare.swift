@@ -20,16 +20,21 @@ struct Prepare: Verb {
         + "now, all backup codes, and counters until they are synchronized."))
   var newMachine = false
 
+  @Flag(help: "Remove every enrollment, for an image from which machines are made.")
+  var empty = false
+
   @Flag(help: "Do not ask whether this is meant.")
   var yes = false
 
   @OptionGroup var shared: StoreOptions
 
   func validate() throws {
-    if storeOnly, newMachine {
-      throw ValidationError("--store-only and --new-machine exclude each other")
+    if [storeOnly, newMachine, empty].filter(\.self).count > 1 {
+      throw ValidationError("--store-only, --new-machine and --empty exclude each other")
     }
-    if yes, !newMachine { throw ValidationError("--yes needs --new-machine") }
+    if yes, !newMachine, !empty {
+      throw ValidationError("--yes needs --new-machine or --empty")
+    }
   }
 
   private struct Answer: Encodable {
@@ -41,8 +46,9 @@ struct Prepare: Verb {
   func status(in context: Context) throws(CommandError) -> Int32 {
     let store = try context.store(shared)
     try storing { () throws(StoreTrouble) in try store.prepare() }
-    if newMachine {
-      return try CopiedStore(context: context, shared: shared, store: store, asks: !yes).takeOver()
+    if newMachine || empty {
+      let copy = CopiedStore(context: context, shared: shared, store: store, asks: !yes)
+      return newMachine ? try copy.takeOver() : try copy.empty()
     }
     let output = context.output(shared)
     if !storeOnly {

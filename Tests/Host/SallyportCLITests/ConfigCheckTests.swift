@@ -131,6 +131,18 @@ import Testing
       done.aside == "\(machine.root)/policy:2: warning: there is no account no-such-git\n")
   }
 
+  // decisive
+  @Test func `A user of a rule who is no account is named`() throws {
+    let text = "[rule a]\nmatch_user = root, no-such-person, Root\nenrollment = refuse\n"
+    let done = try check(text)
+    #expect(done.status == 0)
+    let start = "\(machine.root)/policy:2: warning: match_user: there is no account"
+    #expect(done.aside == "\(start) no-such-person\n\(start) Root\n")
+    // Of a verifier they are accounts of its hosts.
+    try machine.write("/identity.key", "")
+    #expect(try check(text).aside == "")
+  }
+
   @Test func `On a verifier nothing is without a code on purpose`() throws {
     try machine.write("/identity.key", "")
     let done = try check("[default]\nlook_ahead = 1\nwithout_code = git:sshd, a:sudo\n")

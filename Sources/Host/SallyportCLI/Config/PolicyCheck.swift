@@ -27,7 +27,7 @@ struct PolicyCheck: Encodable {
     if !errors.isEmpty { return }
     let found =
       text.warnings() + PolicyCheck.strangeServices(in: text, context.stacks)
-      + PolicyCheck.idlePurposes(in: text, context)
+      + PolicyCheck.idlePurposes(in: text, context) + PolicyCheck.strangeUsers(in: text)
     warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
   }
 
@@ -42,25 +42,69 @@ struct PolicyCheck: Encodable {
     return (text.ruleServices() + ways).compactMap { name, line in
       if known.isEmpty || (known + own).contains(name) { return nil }
       let meant = Likeness.service(name, among: known).map { ". Did you mean: \($0)" } ?? ""
-      let shown = mayHoldSecret(name.utf8) ? "of this name" : printable(name.utf8, limit: 100)
-      return ("there is no service \(shown)\(meant)", line)
+      return ("there is no service \(shown(name))\(meant)", line)
     }
   }
 
   /// Words of `without_code` without an effect: their account is not there, or hosts go by their
   /// own files.
   private static func idlePurposes(in text: PolicyText, _ context: Context) -> [(String, Int)] {
-    let directory = text.path.lastIndex(of: "/").map { text.path[...$0] } ?? ""
-    let isVerifiers = (try? facts(of: directory + "identity.key")) != nil
-    if isVerifiers {
+    if isVerifiers(text) {
       let lines = Set(text.purposes().compactMap(\.location.line))
       return lines.map { ("without_code has no effect on a verifier", $0) }
     }
     return text.purposes().filter { isAbsent($0.account, context) }.map { purpose in
-      let name = purpose.account.utf8
-      let shown = mayHoldSecret(name) ? "of this name" : printable(name, limit: 100)
-      return ("there is no account \(shown)", purpose.location.line ?? 0)
+      ("there is no account \(shown(purpose.account))", purpose.location.line ?? 0)
     }
+  }
+
+  private static func isVerifiers(_ text: PolicyText) -> Bool {
+    let directory = text.path.lastIndex(of: "/").map { text.path[...$0] } ?? ""
+    return (try? facts(of: directory + "identity.key")) != nil
+  }
+
+  private static func shown(_ name: String) -> String {
+    mayHoldSecret(name.utf8) ? "of this name" : printable(name.utf8, limit: 100)
+  }
+
+  /// Words of `match_user` that are no account's own name, so that no login matches them. A
+  /// verifier's are accounts of its hosts.
+  private static func strangeUsers(in text: PolicyText) -> [(String, Int)] {
+    var (found, missing): ([(String, Int)], [(String, Int)]) = ([], [])
+    // A source that does not answer is not asked again: each time it may take long.
+    var isAnswered = !isVerifiers(text)
+    for (word, line) in text.ruleUsers() where isAnswered {
+      do throws(StoreTrouble) {
+        let own = try UserName(word.utf8).flatMap { name throws(StoreTrouble) in
+          let account = try Accounts.find(name)
+          return account.uid == nil ? nil : account.name.text
+        }
+        if own == nil { missing.append((word, line)) }
+        if let own, own != printable(word.utf8, limit: 255) {
+          found.append(("match_user: \(shown(word)) matches nobody, the account is \(own)", line))
+        }
+      } catch {
+        isAnswered = false
+        let problem = "it is not known whether there is an account \(shown(word)), or any after it"
+        found.append(("match_user: \(problem): a source of accounts does not answer", line))
+      }
+    }
+    return found
+      + Dictionary(grouping: missing, by: \.1).flatMap { line, words in
+        absent(words.map(\.0), line)
+      }
+  }
+
+  /// The words of one line that are no accounts; together they may be the name of one.
+  private static func absent(_ words: [String], _ line: Int) -> [(String, Int)] {
+    let whole = words.joined(separator: " ").filter { $0 != "\"" }
+    if words.count > 1, let name = UserName(whole.utf8), let account = try? Accounts.find(name),
+      account.uid != nil
+    {
+      let reason = "a name with a space cannot be written, use match_group"
+      return [("match_user: \(account.name.text) is not matched: \(reason)", line)]
+    }
+    return words.map { ("match_user: there is no account \(shown($0))", line) }
   }
 
   /// Not if that cannot be known.

@@ -79,6 +79,9 @@ extension PolicyText {
   /// The services in rules, each with its line number.
   package func ruleServices() -> [(String, Int)] { words(of: .matchService) }
 
+  /// The users in rules, each with its line number.
+  package func ruleUsers() -> [(String, Int)] { words(of: .matchUser) }
+
   private func repeatedRules() -> [(String, Int)] {
     var first: [String: Int] = [:]
     return sections().compactMap { name, line in

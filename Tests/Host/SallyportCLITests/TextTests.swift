@@ -232,7 +232,7 @@ import Testing
     (.incomplete(path: "/s/users/a"), .badData),
     (.malformed(path: "/s/e", SettingsError(line: 3, .unknownKey)), .badData),
     (.state(path: "/s/e", .bothSlotsBroken), .badData),
-    (.state(path: "/s/e", .crypto(.failed)), .badData),
+    (.state(path: "/s/e", .crypto(.failed)), .inputOutput),
     (.foreignState(path: "/s/e"), .badData),
     (.otherUser(path: "/s/e", found: user), .badData),
     (.otherUID(path: "/s/e", recorded: 1000, found: nil), .badData),

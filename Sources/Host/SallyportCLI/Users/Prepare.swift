@@ -8,8 +8,7 @@ import SallyportSystem
 /// `sallyport prepare`: for `make install` and packages, and for copies of a machine.
 struct Prepare: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Create the store, bring it up to date, or make one that was copied this machine's.",
-    shouldDisplay: false)
+    abstract: "Create the store, bring it up to date, or make one that was copied this machine's.")
 
   @Flag(help: "Leave the notes on users: they are about the accounts of another machine.")
   var storeOnly = false

@@ -76,7 +76,8 @@ struct ModuleFindings {
     guard !module.makesCodes else { return nil }
     return error(
       "module-crypto",
-      "OpenSSL, as it is configured, computes no HMAC-SHA-1: all who are asked for a code are refused",
+      "OpenSSL, as it is configured, computes no HMAC-SHA-1: "
+        + "all who are asked for a code are refused",
       module,
       fixes: [
         .advice("openssl list -providers, and default_properties in openssl.cnf (config(5ssl))")

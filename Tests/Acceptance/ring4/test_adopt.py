@@ -224,6 +224,20 @@ def test_killed_at_each_step_nobody_is_lost_and_no_code_is_good_twice(
     figure(f"{len(steps)} kills of adopt, {name}")
 
 
+def test_a_uid_that_was_never_recorded_may_be_somebody_elses_too(store):
+    store.enroll(user="anna", allow_missing=True)
+    add_account("anne", NEW)
+    try:
+        words = ["adopt", "anne", "--from", "anna", "--yes", "--store", store.directory]
+        done = sallyport(*words, "--uid", UIDS["bob"])
+        assert done.returncode != 0 and f"uid {UIDS['bob']} is bob's now" in done.stderr, done.stderr
+        assert files(store) == ["anna"]
+        done = sallyport(*words, "--uid", NEW)
+        assert done.returncode == 0 and files(store) == ["anne"], done.stderr
+    finally:
+        remove_account("anne")
+
+
 def test_five_hundred_people_are_adopted_by_a_file(store, services, tmp_path, figure):
     """Each of them enrolled under another name and uid; one line is wrong, and the file is used
     again."""
@@ -252,11 +266,12 @@ def test_five_hundred_people_are_adopted_by_a_file(store, services, tmp_path, fi
         figure(f"499 of 500 people adopted in {time.monotonic() - begun:.1f} s")
         assert done.returncode == 65, done.stderr
         assert f"{listed}:9: " in done.stderr and f"of uid {20007}" in done.stderr
-        assert "499 enrollments moved, 1 not" in done.stdout
+        assert "499 enrollments moved, 0 the account's already, 1 not" in done.stdout
         lines[7] = f"{people[7]}:old-{people[7]}:20007"
         listed.write_text("\n".join(lines) + "\n")
         done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
-        assert (done.returncode, done.stdout) == (0, "1 enrollment moved, 0 not.\n"), done.stderr
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "1 enrollment moved, 499 the account's already, 0 not.\n"
         assert files(store) == sorted(people)
         with Driver(services) as driver:
             for name, enrollment in kept.items():

@@ -51,6 +51,8 @@ struct Adopt: Verb {
 
   private struct Answers: Encodable {
     let users: [Answer]
+    /// The names of accounts whose own the enrollment is.
+    let already: [String]
     /// As `FILE:LINE: why`.
     let failed: [String]
   }
@@ -76,12 +78,14 @@ struct Adopt: Verb {
       let people = counted(lines.count, "line")
       try output.insist("\(people). Is each of them the person of before?", or: .nothingChanged)
     }
-    var (done, failed): ([Answer], [String]) = ([], [])
+    var (done, already, failed): ([Answer], [String], [String]) = ([], [], [])
     for line in lines {
       do throws(CommandError) {
         let subject = try shared.subject(line.name, in: context)
         if let answer = try adopt(subject, from: line.former, line.uid, asks: false) {
           done.append(answer)
+        } else {
+          already.append(line.name)
         }
       } catch {
         let invocation = Invocation(
@@ -91,8 +95,9 @@ struct Adopt: Verb {
     }
     for text in failed { context.terminal.write(Array("sallyport: \(text)\n".utf8), to: .aside) }
     output.answer(
-      Answers(users: done, failed: failed),
-      "\(counted(done.count, "enrollment")) moved, \(failed.count) not.")
+      Answers(users: done, already: already, failed: failed),
+      "\(counted(done.count, "enrollment")) moved, \(already.count) the account's already, "
+        + "\(failed.count) not.")
     return (failed.isEmpty ? Sysexit.done : .badData).rawValue
   }
 
@@ -120,8 +125,9 @@ struct Adopt: Verb {
       guard uid == nil || before == nil || uid == before else {
         throw .otherUIDBefore(former, before)
       }
-      let holder = try holder(of: before, besides: account)
-      if let holder, !asks, let before { throw .uidHeld(before, holder, former) }
+      let number = before ?? uid
+      let holder = try holder(of: number, besides: account)
+      if let holder, !asks, let number { throw .uidHeld(number, holder, former) }
       if asks { try ask(record, account, heldBy: holder, subject.output) }
     }
     let done = try storing { () throws(StoreTrouble) in

@@ -152,7 +152,7 @@ class Ours(Subject):
         files = {Path(place, name) for name in ("enrollment", "state")
                  for place in ["decoy"] + [f"users/{path.name}" for path in
                                            (self.root / "users").glob("[!.]*")]}
-        return files
+        return files | {Path("machine")}  # which commands make, and no login
 
     def fixed(self, answers, is_well):
         return None  # the next right code, which is tried each time, tells

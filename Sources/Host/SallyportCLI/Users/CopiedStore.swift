@@ -79,7 +79,7 @@ struct CopiedStore {
       lines.append("  " + invocation.command("backup-codes", "--regenerate"))
     }
     if !counters.isEmpty {
-      lines.append("Their counters are refused until then: \(listed(names(counters))):")
+      lines.append("Counters are refused now: \(listed(names(counters))). Synchronize each:")
       lines.append("  " + invocation.command("resync"))
     }
     if !done.isEmpty {

@@ -23,7 +23,7 @@ let withLibcrypto: [LinkerSetting] = [.linkedLibrary("crypto")]
 /// The link of the module itself. lld, because it honours the version script to the letter. No
 /// start files: nothing in it has to run when a host loads it. No index of the unwind tables: the
 /// functions in Swift have none. Here the optimizer sees the module as a whole (pam/build), inlines
-/// what makes it no larger, and makes one function of runs of instructions that are alike.
+/// what makes it no larger, and makes one of runs of instructions and of ends that are alike.
 let moduleLink: [LinkerSetting] = [
   .unsafeFlags(
     [
@@ -35,6 +35,7 @@ let moduleLink: [LinkerSetting] = [
       "-Xlinker", "--no-eh-frame-hdr", "-Xlinker", "-O2",
       "-Xlinker", "-mllvm", "-Xlinker", "-inline-threshold=0",
       "-Xlinker", "-mllvm", "-Xlinker", "-enable-machine-outliner=always",
+      "-Xlinker", "-mllvm", "-Xlinker", "-tail-merge-size=2",
     ], .when(traits: ["Module"])),
   .linkedLibrary("swiftUnicodeDataTables", .when(traits: ["Module"])),
 ]

@@ -27,8 +27,9 @@ extension PolicyFile {
     var found: UInt64?
     while let word = words.next() {
       found = 0
-      if key == .matchOrigin, !same("local", word), !same("network", word),
-        AddressRange(word, login.parse) == nil
+      if word.isEmpty
+        || key == .matchOrigin && !same("local", word) && !same("network", word)
+          && AddressRange(word, login.parse) == nil
       {
         return nil
       }
@@ -92,12 +93,11 @@ extension PolicyFile {
     guard digits.count < 9, digits.popLast() == UInt8(ascii: "%") else { return nil }
     if digits.last == 0x20 { digits.removeLast() }
     var unit = GuessProbability.percent.units
-    if digits.count > 2, digits[digits.count - 2] == UInt8(ascii: ".") {
-      digits.remove(at: digits.count - 2)
-      unit /= 10
-    } else if digits.count > 3, digits[digits.count - 3] == UInt8(ascii: ".") {
-      digits.remove(at: digits.count - 3)
-      unit /= 100
+    if let point = digits.firstIndex(of: UInt8(ascii: ".")), point > 0 {
+      let places = digits.count - 1 - point
+      guard places == 1 || places == 2 else { return nil }
+      digits.remove(at: point)
+      unit /= places == 1 ? 10 : 100
     }
     // Cannot overflow, with at most seven digits.
     guard let number = decimal(digits) else { return nil }

@@ -12,8 +12,9 @@ from support.hosts import SCRATCH
 
 SSSD = Path("/var/lib/sss")
 PIPE = SSSD / "pipes" / "nss"
-PEOPLE = {"ana": 5001, "bea": 5002, "cleo": 5003, "dora": 5004, "zoe": 5005}
-GROUPS = {"folk": (5000, []), "admins": (5100, ["ana", "cleo"]), "crew": (5101, ["dora", "ana"])}
+PEOPLE = {"ana": 5001, "bea": 5002, "cleo": 5003, "dora": 5004, "zoe": 5005, "john doe": 5006}
+GROUPS = {"folk": (5000, []), "admins": (5100, ["ana", "cleo"]), "crew": (5101, ["dora", "ana"]),
+          "Domain Users": (5102, ["john doe"])}
 # What sssd.conf needs so that SSSD tells when it asked for all groups of somebody.
 TELLS = "user_attributes = +initgrExpireTimestamp"
 MISSING = [name for name, path in {

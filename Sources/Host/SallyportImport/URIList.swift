@@ -3,7 +3,7 @@ import SallyportAdministration
 import SallyportCore
 
 /// A list of otpauth URIs: `USER URI` on each line, or only URIs if all belong to one user. Blank
-/// lines and comments (`#`) are skipped.
+/// lines and comments (`#`) are skipped. A name with spaces is in double quotes.
 package struct URIList: Sendable {
   package let lines: [URIListLine]
 
@@ -39,17 +39,33 @@ package struct URIListLine: Sendable {
     _ text: SourceText, _ number: Int, _ words: [Range<Int>], isOneUsers: Bool
   ) {
     self.number = number
-    let wanted = isOneUsers ? 1 : 2
-    user = isOneUsers || words.isEmpty ? [] : text.bytes.bytes(in: words[0].prefix(1024))
+    let (name, start) = isOneUsers ? (nil, words[0].lowerBound) : URIListLine.name(text, words)
+    user = name.map { text.bytes.bytes(in: $0.prefix(1024)) } ?? []
     do throws(SourceProblem) {
-      guard words.count >= wanted else { throw .tooFewWords }
+      let isQuoted = text.first(of: words[0]) == UInt8(ascii: "\"")
+      guard isOneUsers || !isQuoted || name?.isEmpty == false else { throw .quote }
       // Names in a URI may contain spaces that should have been percent-encoded.
-      let place = words[wanted - 1].lowerBound..<words[words.count - 1].upperBound
-      guard let bytes = text.bytes.slice(place) else { throw .outOfMemory }
+      let end = words[words.count - 1].upperBound
+      guard start < end else { throw .tooFewWords }
+      guard let bytes = text.bytes.slice(start..<end) else { throw .outOfMemory }
       uri = .success(try URIListLine.read(bytes))
     } catch {
       uri = .failure(error)
     }
+  }
+
+  /// The user's name, and where what follows it begins; nil without the second of its two quotes.
+  private static func name(_ text: SourceText, _ words: [Range<Int>]) -> (Range<Int>?, Int) {
+    let (first, line) = (words[0], words[0].lowerBound..<words[words.count - 1].upperBound)
+    guard text.first(of: first) == UInt8(ascii: "\"") else {
+      return (first, words.count > 1 ? words[1].lowerBound : line.upperBound)
+    }
+    let inside = first.lowerBound + 1..<line.upperBound
+    guard let end = text.offset(of: UInt8(ascii: "\""), in: inside) else {
+      return (nil, line.upperBound)
+    }
+    let rest = text.words(in: end + 1..<line.upperBound)
+    return (inside.lowerBound..<end, rest.first?.lowerBound ?? line.upperBound)
   }
 
   private static func read(_ bytes: Secret) throws(SourceProblem) -> ReadURI {

@@ -30,11 +30,22 @@ private func purpose(_ account: String, _ way: String, _ line: Int = 2) -> Purpo
         ]
       ),
       ("jürgen:gdm_password.x", [purpose("jürgen", "gdm_password.x")]),
+      (
+        "\"john doe:sudo\" \"doe, john:su\", git:sshd",
+        [purpose("john doe", "sudo"), purpose("doe, john", "su"), purpose("git", "sshd")]
+      ),
     ] as [(String, [Purpose])])
   func `are read with account, service and line`(_ value: String, _ found: [Purpose]) throws {
     let text = try text("[default]\nwithout_code = \(value)\n")
     #expect(text.purposes() == found)
     #expect(text.purposeProblems() == [])
+  }
+
+  @Test func `are proposed as they are read`() throws {
+    let accounts = ["git", "john doe", "doe, john", "EX\\a b"]
+    let words = accounts.map { Purpose.word($0, "sudo") }.joined(separator: ", ")
+    #expect(words.hasPrefix("git:sudo, \"john doe:sudo\","))
+    #expect(try text("[default]\nwithout_code = \(words)\n").purposes().map(\.account) == accounts)
   }
 
   @Test(arguments: [

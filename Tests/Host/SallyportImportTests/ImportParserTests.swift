@@ -261,6 +261,15 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    ("\"john doe\" ", "john doe"), ("\"doe, john\"\t", "doe, john"), ("EX\\john ", "EX\\john"),
+    ("john,doe ", "john,doe"), ("\"alice\"", "alice"),
+  ]) func `takes a name in quotes with its spaces`(start: String, wanted: String) throws {
+    let list = URIList(try secret(start + Self.uri), isOneUsers: false)
+    #expect(list.lines.map { String(decoding: $0.user, as: UTF8.self) } == [wanted])
+    #expect(try list.lines.map { try $0.uri.get().counter } == [7])
+  }
+
   @Test func `of one user has URIs alone`() throws {
     let list = URIList(try secret("\(Self.uri)\n\(Self.uri)"), isOneUsers: true)
     #expect(list.lines.map(\.number) == [1, 2])
@@ -269,6 +278,7 @@ import Testing
 
   @Test(arguments: [
     ("alice", SourceProblem.tooFewWords), ("alice https://x", .uri(.scheme)),
+    ("\"john doe \(uri)", .quote), ("\"\(uri)", .quote), ("\"\" \(uri)", .quote),
     ("otpauth://totp/x?secret=JBSWY3DP alice", .uri(.scheme)),
     ("alice otpauth://totp/x", .uri(.missing(.secret))),
     ("alice otpauth://totp/x?secret=JBSWY3DP&digits=5", .uri(.range(.digits, found: 5))),

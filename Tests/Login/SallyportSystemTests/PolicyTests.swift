@@ -110,7 +110,7 @@ private func policy(
     "factor_order = totp, totp, hotp", "factor_order = totp, hotp, backup_code, totp",
     "factor_order = totp, hotp, sms", "minimum_factors = 0", "minimum_factors = 4",
     "factor_backup_code = yes", "local_services =", "local_services = ,", "sshd_services =",
-    "sshd_services = ,",
+    "sshd_services = ,", "local_services = \"su", "sshd_services = sshd, \"\"",
   ]) func `A bad value is told with its line, what was found and what was wanted`(_ line: String)
     throws
   {

@@ -176,7 +176,7 @@ extension Remedy {
     guard var found = known ?? location.map({ .edit($0.text) }) else { return nil }
     if !isEnrolled, verdict == .withoutCode(.keyAlone), location?.file == SSHStage.path {
       // The block of robots, who have no phone.
-      let words = users.map { "\($0):\(service)" }.joined(separator: ", ")
+      let words = users.map { Purpose.word($0, service) }.joined(separator: ", ")
       found = .see("if it is meant: without_code = \(words)")
     } else if !isEnrolled, known != nil, verdict.needsEnrollmentFirst {
       found = .see("of a person: \(sallyportCommand("enroll", on: [user])), then \(found.step)")

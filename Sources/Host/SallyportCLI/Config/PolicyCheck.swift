@@ -97,12 +97,11 @@ struct PolicyCheck: Encodable {
 
   /// The words of one line that are no accounts; together they may be the name of one.
   private static func absent(_ words: [String], _ line: Int) -> [(String, Int)] {
-    let whole = words.joined(separator: " ").filter { $0 != "\"" }
-    if words.count > 1, let name = UserName(whole.utf8), let account = try? Accounts.find(name),
-      account.uid != nil
+    if words.count > 1, let name = UserName(words.joined(separator: " ").utf8),
+      let account = try? Accounts.find(name), account.uid != nil
     {
-      let reason = "a name with a space cannot be written, use match_group"
-      return [("match_user: \(account.name.text) is not matched: \(reason)", line)]
+      let own = account.name.text
+      return [("match_user: \(own) is not matched: write it in quotes, \"\(own)\"", line)]
     }
     return words.map { ("match_user: there is no account \(shown($0))", line) }
   }

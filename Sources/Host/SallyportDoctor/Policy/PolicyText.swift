@@ -117,16 +117,25 @@ extension PolicyText {
         guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
           continue
         }
-        let words = content.bytes(in: value).split { $0 == 0x20 || $0 == 0x2c || $0 == 0x09 }
-        found += words.map { Array($0) }
+        found += words(in: value)
       } catch {}
     }
   }
 
   func words(of key: PolicyKey) -> [(String, Int)] {
-    values(of: key).flatMap { value, line in
-      value.split { $0 == " " || $0 == "," || $0 == "\t" }.map { (String($0), line) }
+    let lines = read { line -> [[UInt8]]? in
+      guard case .setting(let name, let value) = line, content.holds(key.name, in: name) else {
+        return nil
+      }
+      return words(in: value)
     }
+    return lines.flatMap { words, line in words.map { (String(decoding: $0, as: UTF8.self), line) }
+    }
+  }
+
+  /// The words of a value, as a login reads them.
+  func words(in value: Range<Int>) -> [[UInt8]] {
+    Array(sequence(state: Words(content, value)) { $0.next() })
   }
 
   /// The value of local_services and its line; line 0 for the built-in default.
@@ -196,19 +205,19 @@ extension PolicyText {
   /// from wherever.
   package func mayKeepHere(_ name: UserName, isMember: ([UInt8]) -> Bool) -> Bool {
     var (isKept, isLocal, fits) = (false, false, false)
-    _ = read { line in
+    _ = read { line -> Never? in
       switch line {
       case .section(let section):
         isKept = isKept || isLocal && fits
         (isLocal, fits) = (false, !content.holds("default", in: section))
       case .setting(let key, let value):
-        let words = content.bytes(in: value).split { $0 == 0x20 || $0 == 0x2c || $0 == 0x09 }
+        let words = words(in: value)
         if content.holds(PolicyKey.verification.name, in: key) {
           isLocal = content.holds("local", in: value)
         } else if content.holds(PolicyKey.matchUser.name, in: key) {
-          fits = fits && words.contains { Array($0) == name.bytes }
+          fits = fits && words.contains(name.bytes)
         } else if content.holds(PolicyKey.matchGroup.name, in: key) {
-          fits = fits && words.contains { isMember(Array($0)) }
+          fits = fits && words.contains(where: isMember)
         }
       }
       return nil
@@ -228,8 +237,8 @@ extension PolicyText {
     }
   }
 
-  private func read(_ wanted: (SettingsLine) -> String?) -> [(String, Int)] {
-    var found: [(String, Int)] = []
+  private func read<Found>(_ wanted: (SettingsLine) -> Found?) -> [(Found, Int)] {
+    var found: [(Found, Int)] = []
     do throws(SettingsError) {
       var lines = try SettingsScanner(content)
       while let line = try lines.next() {

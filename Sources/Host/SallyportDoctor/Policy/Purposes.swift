@@ -8,6 +8,12 @@ package struct Purpose: Equatable, Sendable {
   /// A PAM service; the first of a program's services stands for all of them.
   package let way: String
   package let location: FileLocation
+
+  /// As it is written in the file.
+  package static func word(_ account: String, _ way: String) -> String {
+    let word = "\(account):\(way)"
+    return word.contains { $0 == " " || $0 == "," } ? "\"\(word)\"" : word
+  }
 }
 
 extension PolicyText {
@@ -59,13 +65,12 @@ private struct PurposeReader {
         problems.append(SettingsError(line: number, .duplicateKey, found: found))
       } else {
         isSet = true
-        take(text.content.bytes(in: value), number)
+        take(text.words(in: value), text.content.bytes(in: value), number)
       }
     }
   }
 
-  private mutating func take(_ value: [UInt8], _ number: Int) {
-    let words = value.split { [0x20, 0x09, 0x2c].contains($0) }.map(Array.init)
+  private mutating func take(_ words: [[UInt8]], _ value: [UInt8], _ number: Int) {
     if words.isEmpty { complain(number, PurposeReader.form, about: value) }
     for word in words {
       let parts = word.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -106,7 +106,8 @@ struct SSHWays {
   private var ownFixes: [Fix]? {
     guard let block, configuration.blocks[block].location.file == SSHStage.path else { return nil }
     let users = configuration.blocks[block].criteria.filter { $0.name == "user" }
-    let words = users.flatMap { $0.patterns.split(separator: ",") }.map { "\($0):sshd" }
+    let words = users.flatMap { $0.patterns.split(separator: ",") }
+      .map { Purpose.word(String($0), "sshd") }
     return [
       .meant(words),
       .advice("or sallyport enroll, which needs a person, then \(SSHWays.again)"),

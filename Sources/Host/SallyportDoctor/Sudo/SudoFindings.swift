@@ -44,7 +44,7 @@ struct SudoFindings {
       // A robot has no password that it could be asked for.
       if entry.callers.allSatisfy({ $0.first?.isLowercase == true }) {
         let isOfRobots = !entry.callers.contains { enrolled.contains($0) }
-        let meant = Fix.meant(entry.callers.map { "\($0):sudo" })
+        let meant = Fix.meant(entry.callers.map { Purpose.word($0, "sudo") })
         found.fixes.insert(meant, at: isOfRobots ? 0 : found.fixes.count)
       }
       return found

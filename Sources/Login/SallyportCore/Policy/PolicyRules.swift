@@ -1,4 +1,4 @@
-import OneTimePassword
+package import OneTimePassword
 
 /// The answer to a question that may be impossible to answer.
 package enum Tristate: UInt8, Equatable, Sendable { case no, unknown, yes }
@@ -66,20 +66,28 @@ package final class PolicyRequest {
   }
 }
 
-/// The words of a value, separated by spaces and commas.
-struct Words {
-  let text: Secret
-  private var rest: Range<Int>
+/// The words of a value, separated by spaces and commas. One between double quotes may contain
+/// them.
+package struct Words {
+  package let text: Secret
+  package private(set) var rest: Range<Int>
 
-  init(_ text: Secret, _ value: Range<Int>) { (self.text, rest) = (text, value) }
+  package init(_ text: Secret, _ value: Range<Int>) { (self.text, rest) = (text, value) }
 
-  @inline(never) mutating func next() -> [UInt8]? {
+  /// nil at the end; empty if the second quote is missing, or nothing is between the two.
+  @inline(never) package mutating func next() -> [UInt8]? {
     var start = rest.lowerBound
     while start < rest.upperBound, isSeparator(start) { start += 1 }
+    if start >= rest.upperBound { return nil }
+    let isQuoted = text[start] == UInt8(ascii: "\"")
+    if isQuoted { start += 1 }
     var end = start
-    while end < rest.upperBound, !isSeparator(end) { end += 1 }
-    rest = end..<rest.upperBound
-    return start < end ? text.bytes(in: start..<end) : nil
+    while end < rest.upperBound, isQuoted ? text[end] != UInt8(ascii: "\"") : !isSeparator(end) {
+      end += 1
+    }
+    let isClosed = !isQuoted || end < rest.upperBound
+    rest = min(end + 1, rest.upperBound)..<rest.upperBound
+    return text.bytes(in: start..<(isClosed ? end : start))
   }
 
   private func isSeparator(_ index: Int) -> Bool {

@@ -167,18 +167,45 @@ def test_without_an_answer_a_copy_stays_as_it_is(store):
 
 def test_one_that_cannot_be_read_is_told_and_the_others_are_taken_over(store, services):
     enrollment = store.enroll(allow_missing=False)
-    store.enroll(user="bob", allow_missing=False)
+    bob = store.enroll(user="bob", allow_missing=False)
     whole = store.enrollment("bob").read_bytes()
     store.enrollment("bob").write_bytes(whole[:-5])
     become(2)
     done = prepare("--new-machine", "--yes")
     assert done.returncode == 65 and "sallyport: bob: " in done.stderr, done.stderr
-    assert found(store, "store-machine")["severity"] == "warning"
+    assert "\nhint: sallyport enroll bob --force  # replaces it\n" in done.stderr
+    told = found(store, "store-machine")
+    assert told["severity"] == "warning" and "bob could not be taken over" in told["text"]
     with Driver(services) as driver:
         assert driver.login("login", "alice", enrollment.backup_codes[0]).result == AUTH_ERR
-    store.enrollment("bob").write_bytes(whole)
+        # As at each start of sshd: what was made after the first time stays.
+        fresh = store.regenerate()
+        before = contents(store)
+        again = prepare("--new-machine", "--yes")
+        assert again.returncode == 65 and "sallyport: bob: " in again.stderr
+        assert contents(store) == before
+        assert driver.login("login", "alice", fresh[0]).result == SUCCESS
+        store.enrollment("bob").write_bytes(whole)
+        assert prepare("--new-machine", "--yes").returncode == 0
+        assert found(store, "store-machine")["severity"] == "ok"
+        assert driver.login("login", "bob", bob.backup_codes[0]).result == AUTH_ERR
+        assert driver.login("login", "alice", fresh[1]).result == SUCCESS
+
+
+def test_one_that_could_not_be_read_and_is_enrolled_again_keeps_the_new_codes(store, services):
+    store.enroll(user="bob", allow_missing=False)
+    store.enrollment("bob").write_bytes(b"nothing")
+    become(2)
+    assert prepare("--new-machine", "--yes").returncode == 65
+    mark = store.directory / "machine"
+    text = mark.read_text()
+    since = int(re.search(r"^since = (\d+)$", text, re.M)[1])
+    mark.write_text(text.replace(f"since = {since}", f"since = {since - 1}"))  # not in one second
+    bob = store.enroll(user="bob", allow_missing=False)
     assert prepare("--new-machine", "--yes").returncode == 0
     assert found(store, "store-machine")["severity"] == "ok"
+    with Driver(services) as driver:
+        assert driver.login("login", "bob", bob.backup_codes[0]).result == SUCCESS
 
 
 def killed_at_each_step(store, report, *words):

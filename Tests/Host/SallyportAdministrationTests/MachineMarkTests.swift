@@ -33,7 +33,8 @@ private let (one, other) = (String(repeating: "0a", count: 16), String(repeating
   }
 
   @Test func `is read as it was written, and what is torn off is not compared`() {
-    let mark = MachineMark([.machine: one, .product: other])
+    var mark = MachineMark([.machine: one, .product: other])
+    (mark.left, mark.since) = (["bob", "%%ab"], UnixTime(1_772_550_000))
     #expect(MachineMark(text: mark.text) == mark)
     for end in mark.text.indices {
       let part = MachineMark(text: String(mark.text[..<end]))
@@ -51,5 +52,10 @@ private let (one, other) = (String(repeating: "0a", count: 16), String(repeating
     #expect(try scratch.store.machineMark() == whole)
     try scratch.store.adopt(MachineMark([.machine: other, .word: one]))
     #expect(try scratch.store.machineMark() == whole)
+    var one = whole
+    one.left = ["bob"]
+    try scratch.store.set(one)
+    try scratch.store.adopt(MachineMark([.word: other]))
+    #expect(try scratch.store.machineMark()?.left == ["bob"])
   }
 }

@@ -45,6 +45,10 @@ import Testing
       name: "a copy", wrong: "store-machine warning", fix: "sallyport prepare --new-machine"
     ) { $0.otherMachine = [.machine] },
     Breakage(
+      name: "a copy but for one", wrong: "store-machine warning",
+      fix: "sallyport prepare --new-machine"
+    ) { ($0.otherMachine, $0.notTakenOver) = ([], ["bob"]) },
+    Breakage(
       name: "a counter of a copy", wrong: "user-counter warning", fix: "sallyport resync alice"
     ) { $0.users[0].heldCounters = ["fob"] },
     Breakage(name: "no decoy", wrong: "store-decoy warning", fix: "sallyport prepare") {

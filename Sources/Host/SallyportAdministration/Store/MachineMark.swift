@@ -1,6 +1,6 @@
 import CSystem
 import OneTimePassword
-import SallyportCore
+package import SallyportCore
 package import SallyportSystem
 
 /// Which machine a store was made on, as far as it tells: docs/enrollment-format.md.
@@ -26,6 +26,9 @@ package struct MachineMark: Equatable, Sendable {
 
   /// A part that a machine does not tell is missing.
   package var parts: [Part: String]
+  /// The directories of those whom `prepare --new-machine` could not change, and when it ran first.
+  package var left: [String] = []
+  package var since = UnixTime(0)
 
   /// What says nothing is left out: blanks, and what is the same letter throughout.
   package init(_ told: [Part: String]) {
@@ -42,20 +45,25 @@ package struct MachineMark: Equatable, Sendable {
   /// The file's text; what is not as it is written there says nothing.
   package init(text: String) {
     var told: [Part: String] = [:]
-    for line in text.split(separator: "\n") {
-      let words = line.split(separator: " ")
-      if words.count == 3, words[1] == "=", let part = Part(rawValue: String(words[0])) {
-        told[part] = String(words[2])
-      }
+    let lines = text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+      .filter { $0.count == 3 && $0[1] == "=" }
+    for words in lines {
+      if let part = Part(rawValue: words[0]) { told[part] = words[2] }
     }
     self.init(told)
+    for words in lines {
+      if words[0] == "left" { left.append(words[2]) }
+      if words[0] == "since" { since = UnixTime(Int64(words[2]) ?? 0) }
+    }
   }
 
   package var text: String {
     let lines = Part.allCases.compactMap { part in
       parts[part].map { "\(part.rawValue) = \($0)\n" }
     }
-    return "# Sallyport: the machine that this store was made on.\nversion = 1\n" + lines.joined()
+    let rest = left.isEmpty ? [] : ["since = \(since.seconds)\n"] + left.map { "left = \($0)\n" }
+    return "# Sallyport: the machine that this store was made on.\nversion = 1\n"
+      + (lines + rest).joined()
   }
 
   /// The parts that both machines tell, and tell otherwise. What one of them does not tell is no
@@ -69,7 +77,9 @@ package struct MachineMark: Equatable, Sendable {
 
   /// With what only the other one tells.
   package func completed(by other: MachineMark) -> MachineMark {
-    MachineMark(parts.merging(other.parts) { own, _ in own })
+    var whole = self
+    whole.parts.merge(other.parts) { own, _ in own }
+    return whole
   }
 }
 
@@ -95,7 +105,7 @@ extension Store {
   package func adopt(_ machine: MachineMark) throws(StoreTrouble) {
     let mark = try machineMark()
     if let mark, !mark.differences(from: machine).isEmpty { return }
-    let whole = mark.map(machine.completed(by:)) ?? machine
+    let whole = mark?.completed(by: machine) ?? machine
     if whole != mark { try set(whole) }
   }
 

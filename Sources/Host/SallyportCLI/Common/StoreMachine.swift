@@ -1,6 +1,7 @@
 import Glibc
 import PAMStack
 import SallyportAdministration
+import SallyportCore
 import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
@@ -12,11 +13,21 @@ extension Context {
     try store.adopt(machine.mark)
   }
 
-  /// Takes the store for this machine's where it says of no other, or, if it is `isNew`, whatever
-  /// it says, with another word.
-  func mark(_ store: Store, _ options: StoreOptions, isNew: Bool) throws(StoreTrouble) {
-    writeWord(for: options, isNew: isNew)
-    if isNew { try store.set(machine.mark) } else { try store.adopt(machine.mark) }
+  /// Takes the store for this machine's where it says of no other.
+  func mark(_ store: Store, _ options: StoreOptions) throws(StoreTrouble) {
+    writeWord(for: options, isNew: false)
+    try store.adopt(machine.mark)
+  }
+
+  /// Takes the store for this machine's whatever it says, with another word. `left`: the
+  /// directories of those who still have what was used on the other machine.
+  func markCopy(
+    _ store: Store, _ options: StoreOptions, left: [String], since: UnixTime
+  ) throws(StoreTrouble) {
+    writeWord(for: options, isNew: true)
+    var mark = machine.mark
+    (mark.left, mark.since) = (left, since)
+    try store.set(mark)
   }
 
   /// A machine whose /etc cannot be written has no word, and is known by the rest. Nor is it about

@@ -24,15 +24,20 @@ struct CopiedStore {
   }
 
   /// Refuses what may have been used on the other machine. Each enrollment is changed by one write,
-  /// and the mark of the machine comes last: cut short anywhere, the same command goes on.
+  /// and the mark of the machine comes last: cut short anywhere, the same command goes on. The mark
+  /// names those who could not be changed: they alone are left to the next call.
   func takeOver() throws(CommandError) -> Int32 {
-    if context.machine.difference(from: store) == [] {
+    let rest = (try? store.machineMark()).flatMap { $0.left.isEmpty ? nil : $0 }
+    let isCopy = context.machine.difference(from: store) != []
+    if !isCopy, rest == nil {
       output.answer(
         Answer(users: [], counters: [], failed: []),
         "The store was made on this machine. Nothing was changed.")
       return Sysexit.done.rawValue
     }
+    let now = try context.time()
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
+      .filter { isCopy || rest?.left.contains($0.directory) == true }
     if asks {
       output.say("Codes up to now and all backup codes are refused from now on, counters until")
       output.say("they are synchronized.")
@@ -40,27 +45,49 @@ struct CopiedStore {
         "\(counted(names.count, "enrollment")). Was the store copied from another machine?",
         or: .nothingChanged)
     }
-    var (done, failed): ([Enrollment], [String]) = ([], [])
+    var (done, failed, left): ([Enrollment], [String], [String]) = ([], [], [])
     for name in names {
       do throws(StoreTrouble) {
-        if let enrollment = try distrust(name) { done.append(enrollment) }
+        if let enrollment = try distrust(name, isCopy ? nil : rest?.since) {
+          done.append(enrollment)
+        }
       } catch {
-        let invocation = Invocation(
-          verb: "prepare", user: name.user?.typedOrShown, store: shared.store)
-        failed.append("\(name.directory): \(Message(error, at: invocation).text)")
+        failed.append(tell(error, of: name))
+        // No name of a user's directory has a blank.
+        if !name.directory.contains(where: \.isWhitespace) { left.append(name.directory) }
       }
     }
-    for text in failed { context.terminal.write(Array("sallyport: \(text)\n".utf8), to: .aside) }
-    if failed.isEmpty {
-      try storing { () throws(StoreTrouble) in try store.leaveReserve() }
-      try storing { () throws(StoreTrouble) in try context.mark(store, shared, isNew: true) }
+    try storing { () throws(StoreTrouble) in
+      if !isCopy, var mark = rest {
+        mark.left = left
+        if mark != rest { try store.set(mark) }
+      } else {
+        try store.leaveReserve()
+        try context.markCopy(store, shared, left: left, since: now)
+      }
     }
     tell(done, failed)
     return (failed.isEmpty ? Sysexit.done : .badData).rawValue
   }
 
-  private func distrust(_ name: StoredName) throws(StoreTrouble) -> Enrollment? {
-    try store.distrustCopy(
+  private func tell(_ error: StoreTrouble, of name: StoredName) -> String {
+    var invocation = Invocation(
+      verb: "prepare", user: name.user?.typedOrShown, store: shared.store)
+    invocation.typed = ["prepare", "--new-machine"] + (shared.store.map { ["--store", $0] } ?? [])
+    let message = Message(error, at: invocation)
+    let text = "\(name.directory): \(message.text)"
+    let written = Message(text, message.status, hints: message.hints).written
+    context.terminal.write(Array(written.utf8), to: .aside)
+    return text
+  }
+
+  /// nil: it is gone, or was made here after the first call, `since` then.
+  private func distrust(_ name: StoredName, _ since: UnixTime?) throws(StoreTrouble) -> Enrollment?
+  {
+    if let since, let own = try store.load(stored: name), own.enrollment.created > since {
+      return nil
+    }
+    return try store.distrustCopy(
       stored: name,
       under: { enrollment in
         let account = Account(name: enrollment.user, uid: enrollment.uid)

@@ -52,7 +52,7 @@ struct Prepare: Verb {
     let output = context.output(shared)
     if !storeOnly {
       let machine = context.machine
-      try storing { () throws(StoreTrouble) in try context.mark(store, shared, isNew: false) }
+      try storing { () throws(StoreTrouble) in try context.mark(store, shared) }
       let texts =
         machine.refusingLines + PolicyText.unsureGroups(on: machine)
         + context.adoptNotes(in: store, shared, isOrdered: true)

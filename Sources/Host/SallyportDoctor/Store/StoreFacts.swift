@@ -30,6 +30,8 @@ struct StoreFacts {
   var notesError: StoreTrouble?
   /// What this machine tells otherwise than the one that the store was made on; nil: unknown.
   var otherMachine: [MachineMark.Part]?
+  /// Whom `prepare --new-machine` could not change: the names of directories.
+  var notTakenOver: [String] = []
   /// Whether the caller may not read the store.
   var isClosed = false
 
@@ -102,6 +104,7 @@ extension StoreFacts {
     }
     // A store that cannot be read is told of above.
     otherMachine = machine.difference(from: store)
+    notTakenOver = (try? store.machineMark())?.left ?? []
     do throws(StoreTrouble) {
       _ = try store.loadDecoy(for: [])
     } catch {

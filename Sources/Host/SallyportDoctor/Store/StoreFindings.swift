@@ -78,6 +78,13 @@ struct StoreFindings {
 
   private var machine: Finding? {
     guard let parts = store.otherMachine else { return nil }
+    if parts.isEmpty, !store.notTakenOver.isEmpty {
+      return .warning(
+        "store-machine", area,
+        "this store was made on another machine, and \(listed(store.notTakenOver, 3)) could not be "
+          + "taken over: once that is mended, codes used there are good here",
+        fixes: [sallyport("prepare", nil, "--new-machine")])
+    }
     if parts.isEmpty {
       return .ok("store-machine", area, "the store was made on this machine")
     }

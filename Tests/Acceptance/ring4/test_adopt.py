@@ -288,3 +288,43 @@ def test_a_file_with_a_line_that_is_none_changes_nothing(store, tmp_path):
     done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
     assert done.returncode == 65 and f"{listed}:2: expected NAME:BEFORE:UID" in done.stderr
     assert files(store) == ["alice"]
+
+
+@pytest.mark.parametrize("uids", [(3011, 3012, 3013), (3011, 3012, 3011)], ids=["chain", "circle"])
+def test_numbers_that_were_exchanged_are_adopted_by_a_file(store, services, tmp_path, uids):
+    passwd = Path("/etc/passwd")
+    before, listed = passwd.read_text(), tmp_path / "people"
+
+    def become(anna, bert):
+        passwd.write_text(f"{before}anna:x:{anna}:100::/:/bin/sh\nbert:x:{bert}:100::/:/bin/sh\n")
+
+    def adopt_all(*lines):
+        listed.write_text("\n".join(lines) + "\n")
+        return sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
+    try:
+        become(*uids[:2])
+        people = {name: store.enroll(user=name, allow_missing=False) for name in ("anna", "bert")}
+        become(*uids[1:])
+        kept = {name: store.enrollment(name).read_bytes() for name in people}
+        anna, bert = f"anna::{uids[0]}", f"bert::{uids[1]}"
+        # Who is anna is not told, or told otherwise than her enrollment has it.
+        for more in ((), ("anna::3999",), (anna, "anna:bert:3012"), (f"anna:bert:{uids[1]}",)):
+            done = adopt_all(bert, *more)
+            assert done.returncode == 65 and f"uid {uids[1]} is anna's now" in done.stderr, done.stderr
+            assert store.enrollment("bert").read_bytes() == kept["bert"]
+            store.enrollment("anna").write_bytes(kept["anna"])
+        done = adopt_all(bert, anna)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "2 enrollments moved, 0 the account's already, 0 not.\n"
+        done = adopt_all(bert, anna)
+        assert done.stdout == "0 enrollments moved, 2 the account's already, 0 not.\n"
+        # As interrupted after the first.
+        store.enrollment("bert").write_bytes(kept["bert"])
+        done = adopt_all(bert, anna)
+        assert done.stdout == "1 enrollment moved, 1 the account's already, 0 not.\n", done.stderr
+        with Driver(services) as driver:
+            for name, enrollment in people.items():
+                code = enrollment.backup_codes[0]
+                assert driver.login("login", name, code).result == SUCCESS
+    finally:
+        passwd.write_text(before)

@@ -82,7 +82,9 @@ struct Adopt: Verb {
     for line in lines {
       do throws(CommandError) {
         let subject = try shared.subject(line.name, in: context)
-        if let answer = try adopt(subject, from: line.former, line.uid, asks: false) {
+        if let answer = try adopt(
+          subject, from: line.former, line.uid, asks: false, among: lines)
+        {
           done.append(answer)
         } else {
           already.append(line.name)
@@ -101,10 +103,10 @@ struct Adopt: Verb {
     return (failed.isEmpty ? Sysexit.done : .badData).rawValue
   }
 
-  /// nil: the enrollment is the account's already.
-  private func adopt(_ subject: Subject, from: String?, _ uid: UInt32?, asks: Bool)
-    throws(CommandError) -> Answer?
-  {
+  /// nil: the enrollment is the account's already. `lines`: of the file that has this one.
+  private func adopt(
+    _ subject: Subject, from: String?, _ uid: UInt32?, asks: Bool, among lines: [AdoptedLine] = []
+  ) throws(CommandError) -> Answer? {
     let (account, store) = (try subject.account(), subject.store)
     guard let own = account.uid else { throw .noSuchUser }
     try storing { () throws(StoreTrouble) in try subject.context.prepare(store) }
@@ -127,8 +129,10 @@ struct Adopt: Verb {
       }
       let number = before ?? uid
       let holder = try holder(of: number, besides: account)
-      if let holder, !asks, let number { throw .uidHeld(number, holder, former) }
-      if asks { try ask(record, account, heldBy: holder, subject.output) }
+      if let holder, !asks, let number, try !isAnother(holder, than: former, by: lines, store) {
+        throw .uidHeld(number, holder.name.text, former)
+      }
+      if asks { try ask(record, account, heldBy: holder?.name.text, subject.output) }
     }
     let done = try storing { () throws(StoreTrouble) in
       try store.adopt(record, of: former, by: account)
@@ -138,12 +142,30 @@ struct Adopt: Verb {
   }
 
   /// Another account that has the uid before.
-  private func holder(of uid: UInt32?, besides account: Account) throws(CommandError) -> String? {
+  private func holder(of uid: UInt32?, besides account: Account) throws(CommandError) -> Account? {
     let found = try storing { () throws(StoreTrouble) in
       guard let uid else { return Account?.none }
       return try Accounts.find(uid: uid)
     }
-    return found.flatMap { $0.name == account.name ? nil : $0.name.text }
+    return found.flatMap { $0.name == account.name ? nil : $0 }
+  }
+
+  /// Whether a line says of the account which other enrollment is its, and that one agrees: so the
+  /// account is not the person enrolled as `former`, and numbers may have been exchanged.
+  private func isAnother(
+    _ holder: Account, than former: UserName, by lines: [AdoptedLine], _ store: Store
+  ) throws(CommandError) -> Bool {
+    let own = lines.filter { UserName(Array($0.name.utf8)) == holder.name }
+    guard own.count == 1, let line = own.first,
+      let name = UserName(Array((line.former ?? line.name).utf8)), name != former
+    else { return false }
+    return try storing { () throws(StoreTrouble) in
+      var record = try store.record(of: name, for: holder)
+      // Once it is adopted, it is in the account's name.
+      if record == nil { record = try store.record(of: holder.name, for: holder) }
+      guard let uid = record?.enrollment.uid else { return false }
+      return uid == line.uid || uid == holder.uid
+    }
   }
 
   /// Whether the account has an enrollment, where the name before has none any more.

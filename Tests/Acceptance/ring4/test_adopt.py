@@ -149,6 +149,22 @@ def test_a_uid_that_somebody_else_has_now_is_told_and_refused_without_a_question
         add_account("alice", OLD)
 
 
+@pytest.mark.parametrize("holder", [".anna", "a/b"])
+def test_a_uid_that_is_somebodys_with_a_name_that_is_no_login_name_is_not_free(store, holder):
+    store.enroll(allow_missing=False)
+    remove_account("alice")
+    passwd = Path("/etc/passwd")
+    before = passwd.read_text()
+    try:
+        passwd.write_text(f"{before}alice:x:{NEW}:100::/:/bin/sh\n{holder}:x:{OLD}:100::/:/bin/sh\n")
+        done = adopt(store, "alice")
+        assert done.returncode != 0 and f"uid {OLD} is {holder}'s now" in done.stderr, done.stderr
+        assert str(OLD) in store.enrollment().read_text()
+    finally:
+        passwd.write_text(before)
+        add_account("alice", OLD)
+
+
 def test_the_earlier_day_of_two_requirements_holds(store, another_name):
     name, words = another_name
     add_account("alice", NEW)

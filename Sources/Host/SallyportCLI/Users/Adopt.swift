@@ -130,9 +130,11 @@ struct Adopt: Verb {
       let number = before ?? uid
       let holder = try holder(of: number, besides: account)
       if let holder, !asks, let number, try !isAnother(holder, than: former, by: lines, store) {
-        throw .uidHeld(number, holder.name.text, former)
+        throw .uidHeld(number, printable(holder, limit: 255), former)
       }
-      if asks { try ask(record, account, heldBy: holder?.name.text, subject.output) }
+      if asks {
+        try ask(record, account, heldBy: holder.map { printable($0, limit: 255) }, subject.output)
+      }
     }
     let done = try storing { () throws(StoreTrouble) in
       try store.adopt(record, of: former, by: account)
@@ -141,25 +143,24 @@ struct Adopt: Verb {
     return Answer(user: account.name.text, uid: own, from: former.text, fromUID: before)
   }
 
-  /// Another account that has the uid before.
-  private func holder(of uid: UInt32?, besides account: Account) throws(CommandError) -> Account? {
-    let found = try storing { () throws(StoreTrouble) in
-      guard let uid else { return Account?.none }
-      return try Accounts.find(uid: uid)
-    }
-    return found.flatMap { $0.name == account.name ? nil : $0 }
+  /// The name of another account that has the uid before, whatever name that is.
+  private func holder(of uid: UInt32?, besides account: Account) throws(CommandError) -> [UInt8]? {
+    guard let uid else { return nil }
+    let found = try storing { () throws(StoreTrouble) in try Accounts.name(of: uid) }
+    return found == account.name.bytes ? nil : found
   }
 
   /// Whether a line says of the account which other enrollment is its, and that one agrees: so the
   /// account is not the person enrolled as `former`, and numbers may have been exchanged.
   private func isAnother(
-    _ holder: Account, than former: UserName, by lines: [AdoptedLine], _ store: Store
+    _ holder: [UInt8], than former: UserName, by lines: [AdoptedLine], _ store: Store
   ) throws(CommandError) -> Bool {
-    let own = lines.filter { UserName(Array($0.name.utf8)) == holder.name }
-    guard own.count == 1, let line = own.first,
+    let own = lines.filter { Array($0.name.utf8) == holder }
+    guard own.count == 1, let line = own.first, let holder = UserName(holder),
       let name = UserName(Array((line.former ?? line.name).utf8)), name != former
     else { return false }
     return try storing { () throws(StoreTrouble) in
+      let holder = try Accounts.find(holder)
       var record = try store.record(of: name, for: holder)
       // Once it is adopted, it is in the account's name.
       if record == nil { record = try store.record(of: holder.name, for: holder) }

@@ -56,7 +56,7 @@ def contents(store):
     return {path: path.read_bytes() for path in store.directory.rglob("*") if path.is_file()}
 
 
-def after(enrollment, seconds=240):
+def after(enrollment, seconds=360):
     """A moment after all codes of now, and the code of then."""
     moment = int(time.time()) + seconds
     return moment, enrollment.code(moment)
@@ -92,6 +92,26 @@ def test_a_store_of_before_is_taken_for_this_machines_by_the_next_change(store):
     assert found(store, "store-machine") is None
     store.enroll(user="bob", allow_missing=False)
     assert found(store, "store-machine")["severity"] == "ok" and f"{2:032x}" in mark.read_text()
+
+
+@pytest.mark.decisive
+def test_what_a_rule_let_be_far_ahead_on_the_original_is_refused_on_the_copy(store, services):
+    """A rule of the service, or the other machine's policy, lets clocks differ by more."""
+    policy = Path("/etc/security/sallyport.conf")
+    before = policy.read_bytes() if policy.exists() else None
+    enrollment = store.enroll(allow_missing=False)
+    assert prepare().returncode == 0
+    code = enrollment.code(int(time.time()) + 270)  # used on the original
+    become(2)
+    try:
+        policy.write_text("[rule login]\nmatch_service = login\nadjacent_intervals = 10\n")
+        assert prepare("--new-machine", "--yes").returncode == 0
+        with Driver(services) as driver:
+            assert driver.login("login", "alice", code).result == AUTH_ERR
+            moment, code = after(enrollment)
+            assert driver.login("login", "alice", code, at=moment).result == SUCCESS
+    finally:
+        policy.unlink() if before is None else policy.write_bytes(before)
 
 
 def test_the_word_of_prepare_tells_machines_apart_that_are_alike_otherwise(store):

@@ -16,42 +16,43 @@ import Testing
     return .code(try generator.code(at: position), authenticator.parameters.digits)
   }
 
-  private func copied(_ enrollment: Enrollment, last: UInt64? = nil, drift: Int32 = 0)
-    -> LoginState
-  {
+  private func copied(_ enrollment: Enrollment, last: UInt64? = nil) -> LoginState {
     var state = LoginState(initialFor: enrollment)
     for index in state.authenticators.indices {
       state.authenticators[index].lastAccepted = last
-      state.authenticators[index].drift = drift
     }
-    state.distrustCopy(of: enrollment, under: Policy(), at: Self.now)
+    state.distrustCopy(of: enrollment, at: Self.now)
     return state
   }
 
   private func accepts(
-    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, after seconds: Int64 = 0
+    _ response: Response, _ enrollment: Enrollment, _ state: LoginState, after seconds: Int64 = 0,
+    under policy: Policy = Policy()
   ) throws -> Bool {
     try decide(
       on: response, enrollment: enrollment, state: state, from: .unknown, through: nil,
-      at: UnixTime(Self.now.seconds + seconds), under: Policy()
+      at: UnixTime(Self.now.seconds + seconds), under: policy
     ).proof != nil
   }
 
   // decisive
-  @Test(arguments: [Int32(-5), 0, 5, 8])
-  func `takes no code that may have been used up to now, and the first one after them`(
-    drift: Int32
-  ) throws {
+  @Test func `takes no code that any policy may have taken up to now, and the first one after`()
+    throws
+  {
     let phone = try authenticator()
     let enrollment = try enrollment([phone])
-    let state = copied(enrollment, drift: drift)
-    let latest = Self.step + UInt64(max(drift, 5))
+    let state = copied(enrollment)
+    let most = Int64(Policy.mostAdjacentIntervals)
+    var wide = Policy()
+    wide.adjacentIntervals = Policy.mostAdjacentIntervals
+    let latest = Self.step + UInt64(most)
     for position in Self.step - 6...latest {
-      #expect(try !accepts(code(phone, at: position), enrollment, state))
-      #expect(try !accepts(code(phone, at: position), enrollment, state, after: 60))
+      #expect(try !accepts(code(phone, at: position), enrollment, state, under: wide))
+      #expect(try !accepts(code(phone, at: position), enrollment, state, after: 60, under: wide))
     }
-    let (next, wait) = (latest + 1, Int64(latest - Self.step + 1) * 30)
-    #expect(try accepts(code(phone, at: next), enrollment, state, after: wait))
+    let next = try code(phone, at: latest + 1)
+    #expect(try accepts(next, enrollment, state, after: 30, under: wide))
+    #expect(try accepts(next, enrollment, state, after: (most - 4) * 30))
   }
 
   @Test func `never forgets what was used`() throws {
@@ -79,7 +80,7 @@ import Testing
     let fob = try authenticator(1, "fob", parameters(.hotp))
     let enrollment = try enrollment([fob])
     var state = copied(enrollment, last: last)
-    state.distrustCopy(of: enrollment, under: Policy(), at: Self.now)
+    state.distrustCopy(of: enrollment, at: Self.now)
     let next = last.map { $0 + 1 } ?? 0
     #expect(HeldCounter.isHeld(state.authenticators[0].lastAccepted))
     for position in next..<next + 12 {

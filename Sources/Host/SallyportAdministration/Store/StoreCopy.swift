@@ -8,17 +8,15 @@ extension Store {
   /// Takes as used what may have been used on the machine that the store comes from: codes up to
   /// now and all backup codes. Counters wait for a `resync`. It is one write. nil: it is gone.
   package func distrustCopy(
-    stored name: StoredName, under policy: (Enrollment) -> Policy,
-    at now: () throws(StoreTrouble) -> UnixTime
+    stored name: StoredName, at now: () throws(StoreTrouble) -> UnixTime
   ) throws(StoreTrouble) -> Enrollment? {
     var path = ""
     for _ in 0..<3 {
       guard let record = try load(stored: name) else { return nil }
-      let policy = policy(record.enrollment)
       let done = try transact(record, asKnown: true) {
         (enrollment, state) throws(StoreTrouble) -> (Void, LoginState) in
         var state = state
-        state.distrustCopy(of: enrollment, under: policy, at: try now())
+        state.distrustCopy(of: enrollment, at: try now())
         return ((), state)
       }
       if case .committed = done { return record.enrollment }
@@ -30,28 +28,16 @@ extension Store {
 
 extension LoginState {
   /// Every code counts as used that may have been accepted up to now on another machine with the
-  /// same secrets: by the clock of each authenticator, as far as the policy lets it differ. All
-  /// backup codes do, and the next code of a counter is no more known.
-  package mutating func distrustCopy(
-    of enrollment: Enrollment, under policy: Policy, at now: UnixTime
-  ) {
+  /// same secrets, whose policy is not known. All backup codes do, and the next code of a counter
+  /// is no more known.
+  package mutating func distrustCopy(of enrollment: Enrollment, at now: UnixTime) {
     reconcile(with: enrollment)
-    forgetRemembered()
-    slip = nil
+    let before = authenticators
+    distrustLoss(of: enrollment, at: now)
     backupCodes?.used = UInt64.max
     for (index, authenticator) in enrollment.authenticators.enumerated()
-    where index < authenticators.count {
-      let (last, drift) = (authenticators[index].lastAccepted, authenticators[index].drift)
-      switch authenticator.parameters.type {
-      case .totp(let period):
-        // One whose clock is ahead by more is accepted nowhere.
-        let most = Int32(Policy.mostAdjacentIntervals)
-        let ahead = max(min(drift, most), Int32(policy.adjacentIntervals))
-        let latest = timeStep(at: now.seconds, period: period) + UInt64(ahead)
-        authenticators[index].lastAccepted = max(last ?? 0, latest)
-      case .hotp:
-        authenticators[index].lastAccepted = HeldCounter.hold(last)
-      }
+    where authenticator.parameters.type == .hotp {
+      authenticators[index].lastAccepted = HeldCounter.hold(before[index].lastAccepted)
     }
   }
 }

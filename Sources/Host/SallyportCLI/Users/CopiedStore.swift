@@ -87,12 +87,7 @@ struct CopiedStore {
     if let since, let own = try store.load(stored: name), own.enrollment.created > since {
       return nil
     }
-    return try store.distrustCopy(
-      stored: name,
-      under: { enrollment in
-        let account = Account(name: enrollment.user, uid: enrollment.uid)
-        return context.policy(at: nil, for: account, in: store, warns: false)
-      }, at: context.now)
+    return try store.distrustCopy(stored: name, at: context.now)
   }
 
   private func tell(_ done: [Enrollment], _ failed: [String]) {

@@ -1,6 +1,7 @@
 """A store that was copied to another machine, or that is to go with an image."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -92,6 +93,24 @@ def test_a_store_of_before_is_taken_for_this_machines_by_the_next_change(store):
     assert found(store, "store-machine") is None
     store.enroll(user="bob", allow_missing=False)
     assert found(store, "store-machine")["severity"] == "ok" and f"{2:032x}" in mark.read_text()
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda mark: mark.chmod(0o666), lambda mark: os.chown(mark, 1, 1),
+    lambda mark: (mark.unlink(), mark.symlink_to("/etc/passwd")),
+    lambda mark: (mark.unlink(), mark.mkdir()), lambda mark: mark.write_bytes(b"x" * 100000),
+], ids=["open", "another's", "a link", "a directory", "long"])
+def test_a_mark_that_cannot_be_read_stops_no_command(store, services, spoil):
+    enrollment = store.enroll(allow_missing=False)
+    spoil(store.directory / "machine")
+    told = found(store, "store-machine")
+    assert told["severity"] == "warning" and str(store.directory / "machine") in told["text"]
+    assert prepare().returncode == 0
+    for words in (("require", "bob"), ("exempt", "bob"), ("enroll", "bob", "--no-confirm", "--json")):
+        done = sallyport(*words, "--store", store.directory)
+        assert done.returncode == 0, (words, done.stderr)
+    with Driver(services) as driver:
+        assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
 @pytest.mark.decisive

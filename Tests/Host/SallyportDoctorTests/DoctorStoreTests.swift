@@ -49,6 +49,10 @@ import Testing
       fix: "sallyport prepare --new-machine"
     ) { ($0.otherMachine, $0.notTakenOver) = ([], ["bob"]) },
     Breakage(
+      name: "a mark that others write", wrong: "store-machine warning",
+      fix: "chmod go= \(root)/machine"
+    ) { $0.markError = .unsafe(path: "\(root)/machine", .mode(0o666)) },
+    Breakage(
       name: "a counter of a copy", wrong: "user-counter warning", fix: "sallyport resync alice"
     ) { $0.users[0].heldCounters = ["fob"] },
     Breakage(name: "no decoy", wrong: "store-decoy warning", fix: "sallyport prepare") {

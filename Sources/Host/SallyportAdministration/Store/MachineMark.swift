@@ -102,8 +102,10 @@ extension Store {
   }
 
   /// Takes the store for this machine's where it says of no other; what the mark lacks is added.
+  /// One that cannot be read is left to doctor: no login needs it.
   package func adopt(_ machine: MachineMark) throws(StoreTrouble) {
-    let mark = try machineMark()
+    let mark: MachineMark?
+    do throws(StoreTrouble) { mark = try machineMark() } catch { return }
     if let mark, !mark.differences(from: machine).isEmpty { return }
     let whole = mark?.completed(by: machine) ?? machine
     if whole != mark { try set(whole) }

@@ -47,7 +47,7 @@ extension Context {
 
   /// Tells the log, once a boot, where the store is another machine's.
   func tellOfMachine(_ store: Store) {
-    guard let parts = machine.difference(from: store), !parts.isEmpty else { return }
+    guard let parts = try? machine.difference(from: store), !parts.isEmpty else { return }
     let told = stacks.root + "/run/sallyport-machine.told"
     if (try? facts(of: told)) != nil { return }
     tellLog(LOG_ALERT, MachineMark.copyText(parts))

@@ -28,7 +28,7 @@ struct CopiedStore {
   /// names those who could not be changed: they alone are left to the next call.
   func takeOver() throws(CommandError) -> Int32 {
     let rest = (try? store.machineMark()).flatMap { $0.left.isEmpty ? nil : $0 }
-    let isCopy = context.machine.difference(from: store) != []
+    let isCopy = (try? context.machine.difference(from: store)) != []
     if !isCopy, rest == nil {
       output.answer(
         Answer(users: [], counters: [], failed: []),

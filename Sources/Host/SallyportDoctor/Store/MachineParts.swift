@@ -16,8 +16,8 @@ extension Machine {
 
   /// By which parts it is another machine than the one that the store was made on; nil where no
   /// part of both is known.
-  package func difference(from store: Store) -> [MachineMark.Part]? {
-    guard let mark = try? store.machineMark() else { return nil }
+  package func difference(from store: Store) throws(StoreTrouble) -> [MachineMark.Part]? {
+    guard let mark = try store.machineMark() else { return nil }
     let own = self.mark
     if Set(mark.parts.keys).isDisjoint(with: own.parts.keys) { return nil }
     return mark.differences(from: own)

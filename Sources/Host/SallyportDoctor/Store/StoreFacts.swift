@@ -32,6 +32,8 @@ struct StoreFacts {
   var otherMachine: [MachineMark.Part]?
   /// Whom `prepare --new-machine` could not change: the names of directories.
   var notTakenOver: [String] = []
+  /// Why the mark of the machine cannot be read.
+  var markError: StoreTrouble?
   /// Whether the caller may not read the store.
   var isClosed = false
 
@@ -102,9 +104,12 @@ extension StoreFacts {
     } catch {
       self.error = error
     }
-    // A store that cannot be read is told of above.
-    otherMachine = machine.difference(from: store)
-    notTakenOver = (try? store.machineMark())?.left ?? []
+    do throws(StoreTrouble) {
+      notTakenOver = try store.machineMark()?.left ?? []
+      otherMachine = try machine.difference(from: store)
+    } catch {
+      markError = error
+    }
     do throws(StoreTrouble) {
       _ = try store.loadDecoy(for: [])
     } catch {

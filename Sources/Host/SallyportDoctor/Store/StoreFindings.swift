@@ -77,6 +77,8 @@ struct StoreFindings {
   }
 
   private var machine: Finding? {
+    if store.error != nil { return nil }
+    if let error = store.markError { return finding("store-machine", .warning, error) }
     guard let parts = store.otherMachine else { return nil }
     if parts.isEmpty, !store.notTakenOver.isEmpty {
       return .warning(

@@ -76,6 +76,14 @@ extension MovingFleet {
     #expect(again.status == 73 && again.aside.contains("enrolled here already"))
   }
 
+  @Test func `takes the store for this machine's, as other verbs do`() throws {
+    let host = try host()
+    let mark = host.bench.directory + "/machine"
+    try FileManager.default.removeItem(atPath: mark)
+    #expect(host.take("--user", "daemon").status == 0)
+    #expect(FileManager.default.fileExists(atPath: mark))
+  }
+
   /// At each moment in which it is asked, no login uses his files.
   @Test func `copies under a mark before anything is ended`() throws {
     let host = try host()

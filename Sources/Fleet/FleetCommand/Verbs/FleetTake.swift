@@ -41,7 +41,8 @@ struct FleetTake: Verb {
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
     let taker = MoveFromFleet(
-      store: store, reserve: place.reserveStore, verifiers: verifiers, isForced: force)
+      store: store, reserve: place.reserveStore, verifiers: verifiers, isForced: force,
+      prepare: { () throws(StoreTrouble) in try context.prepare(store) })
     let account = try context.meantAccount(user, context.output(shared))
     let user = account.name.text
     do throws(MoveFault) {

@@ -22,6 +22,8 @@ struct MoveFromFleet {
   let verifiers: any FleetVerifiers
   /// Although he was used on other hosts.
   let isForced: Bool
+  /// Makes what is missing of the store.
+  let prepare: () throws(StoreTrouble) -> Void
 
   /// What came of a marked copy.
   private enum Step {
@@ -47,7 +49,7 @@ struct MoveFromFleet {
     let (moving, version) = try fetched(account.name)
     let enrollment = moving.enrollment.with(uid: account.uid)
     try keeping { () throws(StoreTrouble) in
-      try store.prepare()
+      try prepare()
       let mark = MoveMark.take(version: version, token: try Random.identifier())
       try store.create(enrollment, try used(moving.state, account), marked: mark)
     }

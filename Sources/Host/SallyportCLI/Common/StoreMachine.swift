@@ -4,11 +4,11 @@ import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
-import SallyportSystem
+package import SallyportSystem
 
 extension Context {
   /// Makes what is missing of the store, and takes one that names no machine for this one's.
-  func prepare(_ store: Store) throws(StoreTrouble) {
+  package func prepare(_ store: Store) throws(StoreTrouble) {
     try store.prepare()
     try store.adopt(machine.mark)
   }

@@ -91,6 +91,10 @@ class Directory:
              f"ldap://127.0.0.1:{self.port}"], stdout=log, stderr=log, env=LDAP_CLIENT)
         wait(self.answers, "slapd listens")
 
+    def online(self):
+        if self.slapd is None:
+            self.up()
+
     def answers(self):
         try:
             socket.create_connection(("127.0.0.1", self.port)).close()

@@ -57,7 +57,7 @@ extension Facts {
       self.store.isClosed = true
     }
     ssh?.look(for: self.store.peopleEnrolled, of: machine, accounts)
-    let census = GroupCensus(of: machine)
+    let census = GroupCensus(of: machine, store)
     for index in services.indices { look(at: index, of: machine, store, accounts, census) }
     openWays = OpenWay.all(of: machine, services, sudoers, ssh)
     packages = PackageTool(of: machine)

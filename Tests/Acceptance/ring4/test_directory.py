@@ -33,8 +33,7 @@ def directory(machine):
 @pytest.fixture
 def fates(services, store, tmp_path, directory):
     """How each of them fares in the module; the command says the same."""
-    if directory.slapd is None:
-        directory.up()
+    directory.online()
     store.enroll()
     path = tmp_path / "sallyport.conf"
     services.code("sshd", store, "nodelay", f"conf={path}")
@@ -162,8 +161,7 @@ def test_a_directory_that_is_back_tightens_nobody_more(directory, fates, ignores
 @pytest.fixture
 def enrolled(store, directory):
     """ana, while the directory is there; then it is away, and nothing of it in the cache."""
-    if directory.slapd is None:
-        directory.up()
+    directory.online()
     directory.cache(TELLS)
     person = store.enroll("ana")
     directory.down()
@@ -187,3 +185,45 @@ def test_an_outage_of_the_directory_is_no_deletion(enrolled, store):
         assert (store.directory / "users" / "ana").is_dir()
     assert sallyport("unenroll", "ana", "--force", "--uid", "5001").returncode == 0
     assert not (store.directory / "users" / "ana").exists()
+
+
+def told(path, text):
+    """What `config check` says of this policy."""
+    path.write_text(text)
+    done = sallyport("config", "check", path)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()
+
+
+RULE = "[rule r]\nmatch_group = {}\nenrollment = refuse\n"
+NOT_SEEN = "a source in nsswitch.conf may list nobody, and no account that is found here is in it"
+
+
+def test_a_rule_on_a_group_that_lists_nobody_is_told_of_as_it_is(directory, store, tmp_path):
+    """SSSD lists no people, and here no members; the enrolled are asked about."""
+    directory.online()
+    directory.cache(TELLS, ignore_group_members=True)
+    path = tmp_path / "sallyport.conf"
+    unseen = [f"{path}:2: warning: who is in group admins is not seen: {NOT_SEEN}"]
+    assert told(path, RULE.format("admins")) == unseen
+    store.enroll("dora")
+    assert told(path, RULE.format("admins")) == unseen
+    assert told(path, RULE.format("crew, folk")) == []
+    store.enroll("ana")
+    assert told(path, RULE.format("admins")) == []
+    directory.down()
+    directory.cache(TELLS, ignore_group_members=True)
+    assert told(path, RULE.format("admins")) == [
+        f"{path}:2: warning: there is no group admins, or a source in nsswitch.conf is away"]
+
+
+def test_a_name_in_another_case_is_named(directory, tmp_path):
+    directory.online()
+    directory.cache(TELLS)
+    path = tmp_path / "sallyport.conf"
+    rule = "[rule r]\nmatch_user = Ana, BOB\nmatch_group = Admins, ROOT\nenrollment = refuse\n"
+    assert told(path, rule) == [
+        f"{path}:2: warning: match_user: there is no account Ana. Did you mean: ana",
+        f"{path}:2: warning: match_user: there is no account BOB. Did you mean: bob",
+        f"{path}:3: warning: there is no group Admins. Did you mean: admins",
+        f"{path}:3: warning: there is no group ROOT. Did you mean: root"]

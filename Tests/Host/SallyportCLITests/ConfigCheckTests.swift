@@ -137,7 +137,11 @@ import Testing
     let done = try check(text)
     #expect(done.status == 0)
     let start = "\(machine.root)/policy:2: warning: match_user: there is no account"
-    #expect(done.aside == "\(start) no-such-person\n\(start) Root\n")
+    #expect(done.aside == "\(start) no-such-person\n\(start) Root. Did you mean: root\n")
+    #expect(
+      try check("[rule a]\nmatch_group = Root, no-such-group\nenrollment = refuse\n").aside
+        == "\(machine.root)/policy:2: warning: there is no group Root. Did you mean: root\n"
+        + "\(machine.root)/policy:2: warning: there is no group no-such-group\n")
     // Of a verifier they are accounts of its hosts.
     try machine.write("/identity.key", "")
     #expect(try check(text).aside == "")

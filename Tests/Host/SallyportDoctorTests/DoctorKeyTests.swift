@@ -322,6 +322,11 @@ struct KeyCase: CustomTestStringConvertible {
     }
     #expect(diagnosis.wrong == ["policy-group warning"])
     #expect(diagnosis.findings.first { $0.id == "policy-group" }?.location == flaw.location)
+    var unseen = flaw
+    unseen.isUnseen = true
+    #expect(
+      Healthy.diagnosis { $0.services[0].policy.groups = [unseen] }.wrong
+        == ["policy-group unseen"])
   }
 
   // decisive

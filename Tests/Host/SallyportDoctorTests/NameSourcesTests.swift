@@ -54,7 +54,7 @@ import Testing
       try fake.write("/etc/nsswitch.conf", "\(database): files sss\n")
       // The machine's own account database has it, but not the files of this one.
       let flaw = GroupCensus(of: fake.machine).flaw(of: "root")
-      #expect((flaw == nil) == tells, "\(flaw ?? "")")
+      #expect((flaw == nil) == tells, "\(flaw?.text ?? "")")
     }
     try fake.write("/etc/group", "root:x:0:\n")
     #expect(GroupCensus(of: fake.machine).flaw(of: "root") == nil)

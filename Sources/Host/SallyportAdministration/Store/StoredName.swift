@@ -57,6 +57,17 @@ extension Store {
     return try notes.names().map { StoredName(directory: $0.bytes) }
   }
 
+  /// Everybody with an enrollment or a note whose name is not hashed, in no order; nobody without a
+  /// store.
+  package func storedPeople() throws(StoreTrouble) -> [UserName] {
+    do throws(StoreTrouble) {
+      return (try enrolledNames() + notedNames()).compactMap(\.user)
+    } catch {
+      if case .noStore = error { return [] }
+      throw error
+    }
+  }
+
   /// The uids of which a user must enroll, in no order; 2³² - 1 for what is no uid.
   package func requiredUIDs() throws(StoreTrouble) -> [UInt32] {
     guard let required = try folder(Store.required) else { return [] }

@@ -26,8 +26,9 @@ struct PolicyCheck: Encodable {
     errors = all.map { Flaw(file: text.path, line: $0.line, text: $0.sentence) }
     if !errors.isEmpty { return }
     let found =
-      text.warnings() + PolicyCheck.strangeServices(in: text, context.stacks)
-      + PolicyCheck.idlePurposes(in: text, context) + PolicyCheck.strangeUsers(in: text)
+      text.warnings(GroupCensus(of: context.machine, context.usualStore))
+      + PolicyCheck.strangeServices(in: text, context.stacks)
+      + PolicyCheck.idlePurposes(in: text, context) + PolicyCheck.strangeUsers(in: text, context)
     warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
   }
 
@@ -69,41 +70,28 @@ struct PolicyCheck: Encodable {
 
   /// Words of `match_user` that are no account's own name, so that no login matches them. A
   /// verifier's are accounts of its hosts.
-  private static func strangeUsers(in text: PolicyText) -> [(String, Int)] {
-    var (found, missing): ([(String, Int)], [(String, Int)]) = ([], [])
+  private static func strangeUsers(in text: PolicyText, _ context: Context) -> [(String, Int)] {
+    var found: [(word: String, text: String, line: Int)] = []
     // A source that does not answer is not asked again: each time it may take long.
     var isAnswered = !isVerifiers(text)
     for (word, line) in text.ruleUsers() where isAnswered {
-      do throws(StoreTrouble) {
-        let own = try UserName(word.utf8).flatMap { name throws(StoreTrouble) in
-          let account = try Accounts.find(name)
-          return account.uid == nil ? nil : account.name.text
-        }
-        if own == nil { missing.append((word, line)) }
-        if let own, own != printable(word.utf8, limit: 255) {
-          found.append(("match_user: \(shown(word)) matches nobody, the account is \(own)", line))
-        }
-      } catch {
-        isAnswered = false
-        let problem = "it is not known whether there is an account \(shown(word)), or any after it"
-        found.append(("match_user: \(problem): a source of accounts does not answer", line))
-      }
+      guard let flaw = RuleName.flaw(ofAccount: word, on: context.machine) else { continue }
+      isAnswered = flaw.doubt != .unanswered
+      let more = isAnswered ? "" : "; the names after it are not looked up"
+      found.append((word, "match_user: \(flaw.text)\(more)", line))
     }
-    return found
-      + Dictionary(grouping: missing, by: \.1).flatMap { line, words in
-        absent(words.map(\.0), line)
-      }
+    return Dictionary(grouping: found, by: \.line).flatMap { line, flaws in
+      whole(flaws.map(\.word)).map { [($0, line)] } ?? flaws.map { ($0.text, line) }
+    }
   }
 
   /// The words of one line that are no accounts; together they may be the name of one.
-  private static func absent(_ words: [String], _ line: Int) -> [(String, Int)] {
-    if words.count > 1, let name = UserName(words.joined(separator: " ").utf8),
+  private static func whole(_ words: [String]) -> String? {
+    guard words.count > 1, let name = UserName(words.joined(separator: " ").utf8),
       let account = try? Accounts.find(name), account.uid != nil
-    {
-      let own = account.name.text
-      return [("match_user: \(own) is not matched: write it in quotes, \"\(own)\"", line)]
-    }
-    return words.map { ("match_user: there is no account \(shown($0))", line) }
+    else { return nil }
+    let own = account.name.text
+    return "match_user: \(own) is not matched: write it in quotes, \"\(own)\""
   }
 
   /// Not if that cannot be known.

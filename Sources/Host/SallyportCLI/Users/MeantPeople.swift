@@ -24,19 +24,11 @@ struct MeantPeople {
     for one in listed where !seen.contains(one.account.name.bytes) {
       take(one.account)
     }
-    for name in try MeantPeople.stored(in: store) where !seen.contains(name.bytes) { take(name) }
+    let stored = try storing { () throws(StoreTrouble) in try store.storedPeople() }
+    for name in stored where !seen.contains(name.bytes) { take(name) }
     if AccountBook.mayLackPeople(listed, on: machine) {
       let whose = group.map { "members of \(printable($0.utf8, limit: 64))" }
       unseen.append("\(whose ?? "people") \(AccountBook.unlisted)")
-    }
-  }
-
-  private static func stored(in store: Store) throws(CommandError) -> [UserName] {
-    do throws(StoreTrouble) {
-      return try store.enrolledNames().compactMap(\.user) + store.notedNames().compactMap(\.user)
-    } catch {
-      if case .noStore = error { return [] }
-      throw .store(error)
     }
   }
 

@@ -1,29 +1,41 @@
 import Glibc
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
-import SallyportSystem
+package import SallyportSystem
 
 /// Problems of the groups that policy rules name, by the account database of this machine.
-final class GroupCensus {
-  /// The accounts that the database lists; empty if it cannot list them.
-  private lazy var accounts: [Account] = ((try? AccountBook.all()) ?? []).map(\.account)
-
+package final class GroupCensus {
   /// How many accounts are asked about at most, since each question may read the whole database.
   private static let most = 1000
 
-  private var known: [String: String?] = [:]
+  private var known: [String: RuleName.Flaw?] = [:]
   private let machine: Machine
+  private let store: Store?
+  /// The accounts that the database lists; empty if it cannot list them.
+  private lazy var listed: [HomeAccount] = (try? AccountBook.all()) ?? []
+  /// Those with something in the store, whom the database may not list.
+  private lazy var stored: [Account] = ((try? store?.storedPeople()) ?? []).compactMap { name in
+    (try? Accounts.find(name)).flatMap { $0.uid == nil ? nil : $0 }
+  }
+  /// Whether there may be accounts that are neither.
+  private lazy var mayLackPeople = AccountBook.mayLackPeople(listed, on: machine)
   /// Of groups that are not in this machine's files: why nothing shows who is not in them; nil if
   /// they do not come from SSSD, or it tells.
   private lazy var silence: String? = silenceOfSSSD()
   private lazy var ownGroups = Set(AccountFacts(of: machine, listing: .none).groups.map(\.name))
 
-  init(of machine: Machine = Machine()) { self.machine = machine }
+  /// `store`: whose people are asked about besides those that the database lists.
+  package init(of machine: Machine = Machine(), _ store: Store? = nil) {
+    (self.machine, self.store) = (machine, store)
+  }
 
   /// Returns nil if the group exists and has a member, and what is said of others is sure.
-  func flaw(of name: String) -> String? {
+  func flaw(of name: String) -> RuleName.Flaw? {
     if let flaw = known[name] { return flaw }
-    let flaw = lookedUpFlaw(of: name) ?? unsureness(of: name)
+    let found = lookedUpFlaw(of: name)
+    let unsure = found.map { $0.doubt == nil } == true ? nil : unsureness(of: name)
+    let flaw = unsure.map { RuleName.Flaw(text: $0) } ?? found
     known[name] = .some(flaw)
     return flaw
   }
@@ -43,28 +55,31 @@ final class GroupCensus {
     return "[nss] of sssd.conf has no \"user_attributes = +\(SSSDSettings.attribute)\""
   }
 
-  private func lookedUpFlaw(of name: String) -> String? {
+  private func lookedUpFlaw(of name: String) -> RuleName.Flaw? {
     errno = 0
     // SAFETY: the entry is valid until the next lookup of a group, which comes after its last use.
     guard let group = unsafe getgrnam(name) else {
-      let problem = errno
-      let name = printable(name.utf8)
-      return problem == 0 || problem == ENOENT
-        ? "there is no group \(name)"
-        : "group \(name) cannot be looked up: \(errnoText(problem))"
+      return RuleName(kind: .group, word: name, errno: errno).flaw(on: machine)
     }
     let number = unsafe group.pointee.gr_gid
-    if unsafe listsAnAccount(group) || accounts.contains(where: { $0.group == number }) {
+    if unsafe listsAnAccount(group) || listed.contains(where: { $0.account.group == number }) {
       return nil
     }
-    let bytes = Array(name.utf8)
+    let shown = printable(name.utf8)
+    var isSure = ownGroups.contains(name) || !mayLackPeople
     // A directory service may list no members, but confirm the membership of an account.
-    if accounts.prefix(GroupCensus.most).contains(where: {
-      Accounts.isMember($0, of: bytes) == .yes
-    }) {
-      return nil
+    for account in (stored + listed.map(\.account)).prefix(GroupCensus.most) {
+      switch Accounts.isMember(account, of: Array(name.utf8)) {
+      case .yes: return nil
+      case .unknown: isSure = false
+      case .no: break
+      }
     }
-    return "no account is found in group \(printable(name.utf8))"
+    return isSure
+      ? RuleName.Flaw(text: "no account is found in group \(shown)")
+      : RuleName.Flaw(
+        text: "who is in group \(shown) is not seen: a source in nsswitch.conf may list nobody, "
+          + "and no account that is found here is in it", doubt: .mayBeAway)
   }
 
   @unsafe private func listsAnAccount(_ group: UnsafeMutablePointer<group>) -> Bool {

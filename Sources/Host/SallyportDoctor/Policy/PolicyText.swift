@@ -19,8 +19,8 @@ extension PolicyText {
 
   /// What is wrong with the groups in rules, so that a rule matches nobody, rules whose name stands
   /// before, and the section that slows the others; each with its line number.
-  package func warnings() -> [(String, Int)] {
-    flaws(of: GroupCensus()) + repeatedRules() + slowing()
+  package func warnings(_ census: GroupCensus) -> [(String, Int)] {
+    flaws(of: census).map { ($0.text, $1) } + repeatedRules() + slowing()
   }
 
   /// A section with a `guess_budget`.
@@ -102,7 +102,7 @@ extension PolicyText {
   }
 
   /// Groups that do not exist or have no members, each with its line number.
-  func flaws(of census: GroupCensus) -> [(String, Int)] {
+  func flaws(of census: GroupCensus) -> [(RuleName.Flaw, Int)] {
     words(of: .matchGroup).compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
   }
 

@@ -9,6 +9,8 @@ struct PolicyFacts: Equatable {
   struct Problem: Equatable {
     let location: FileLocation
     let text: String
+    /// Whether it may be because a source of names is away.
+    var isUnseen = false
   }
 
   var path = "/etc/security/sallyport.conf"
@@ -53,7 +55,7 @@ extension PolicyFacts {
   /// For one service, with the arguments of its auth line.
   init(
     of machine: Machine, in store: Store?, _ service: ServiceFacts,
-    people: [AccountFacts.Account], enrolled: [UserFacts], groups: GroupCensus = GroupCensus(),
+    people: [AccountFacts.Account], enrolled: [UserFacts], groups: GroupCensus? = nil,
     among accounts: AccountFacts = AccountFacts(), at now: UnixTime
   ) {
     let conf = service.lines.value(of: "conf")
@@ -69,8 +71,9 @@ extension PolicyFacts {
     if let text {
       problems = PolicyFacts.problems(in: text, path)
       purposes = PolicyFacts.described(PolicyText(path, text).purposeProblems(), path)
-      self.groups = PolicyText(path, text).flaws(of: groups).map {
-        Problem(location: FileLocation(file: path, line: $1), text: $0)
+      self.groups = (groups.map { PolicyText(path, text).flaws(of: $0) } ?? []).map {
+        Problem(
+          location: FileLocation(file: path, line: $1), text: $0.text, isUnseen: $0.doubt != nil)
       }
     }
     if error != nil || !problems.isEmpty {

@@ -50,8 +50,9 @@ struct PolicyFindings {
   /// exist matches everybody.
   private var groups: [Finding] {
     policy.groups.map { flaw in
-      Finding.warning(
-        "policy-group", .policy, flaw.text, location: flaw.location,
+      Finding(
+        "policy-group", .policy, flaw.text, severity: flaw.isUnseen ? .unseen : .warning,
+        location: flaw.location,
         fixes: [.advice("sallyport.conf(5), match_group; getent group")])
     }
   }

@@ -189,6 +189,21 @@ def test_what_was_unenrolled_after_a_kill_does_not_come_back(store, another_name
     assert adopt(store, name, *words).returncode != 0 and files(store) == []
 
 
+def test_one_that_was_cut_short_is_told_with_the_command_that_ends_it(store, another_name):
+    name, words = another_name
+    enrollment = store.enroll(user=name, allow_missing=False)
+    (store.directory / "users" / name).rename(store.directory / "users" / "alice")
+    ending = f"sallyport adopt {name} --store {store.directory} --from alice"
+    said = json.loads(sallyport("doctor", "--json", "--store", store.directory).stdout)["findings"]
+    fixes = [one["fixes"][0]["text"] for one in said if one["id"] == "user-unusable"]
+    assert fixes == [ending], [one for one in said if one["severity"] == "error"]
+    for line in (["status", "alice", "--allow-missing"], ["adopt", "bob", "--from", "alice"]):
+        done = sallyport(*line, "--store", store.directory)
+        assert done.returncode == 65 and f"hint: {ending}  #" in done.stderr, done.stderr
+    assert adopt(store, name, *words).returncode == 0 and files(store) == [name]
+    assert enrollment
+
+
 def test_without_an_answer_nothing_changes(store, another_uid):
     name, _ = another_uid
     add_account("other", OLD)

@@ -113,10 +113,7 @@ struct Adopt: Verb {
     let former =
       try from.map { name throws(CommandError) in try gone(name, account, subject.context) }
       ?? account.name
-    let found = try storing { () throws(StoreTrouble) in
-      try store.record(of: former, for: account)
-    }
-    guard let record = found else {
+    guard let record = try self.record(of: former, for: account, in: store) else {
       if former != account.name, try isAdopted(account, in: store) { return nil }
       throw .notEnrolledBefore(former, inFleet: subject.context.fleet?.isHost == true)
     }
@@ -141,6 +138,21 @@ struct Adopt: Verb {
     }
     guard case .committed = done else { throw .changedMeanwhile }
     return Answer(user: account.name.text, uid: own, from: former.text, fromUID: before)
+  }
+
+  private func record(of former: UserName, for account: Account, in store: Store)
+    throws(CommandError) -> Record?
+  {
+    do throws(StoreTrouble) {
+      return try store.record(of: former, for: account)
+    } catch {
+      throw CommandError {
+        var invocation = $0
+        // What fixes it is about the enrollment's directory.
+        invocation.user = former.typedOrShown
+        return Message(error, at: invocation)
+      }
+    }
   }
 
   /// The name of another account that has the uid before, whatever name that is.

@@ -21,8 +21,10 @@ extension Message {
       let hints = invocation.fixing
       self.init(text, .badData, hints: hints.isEmpty ? [] : [adopt] + hints)
     case .state(_, .crypto), .crypto: self.init(text, .inputOutput)
-    case .incomplete, .malformed, .state, .foreignState, .otherUser:
+    case .incomplete, .malformed, .state, .foreignState:
       self.init(text, .badData, hints: invocation.fixing)
+    case .otherUser(_, let found):
+      self.init(text, .badData, hints: invocation.ending(found) + invocation.fixing)
     case .busy: self.init(text, .busy, hints: ["lslocks"])
     case .unsettled: self.init(text, .busy, hints: [invocation.again()])
     case .exists:
@@ -81,6 +83,15 @@ extension Message {
 extension Invocation {
   /// Of somebody who is not found: deleted, or a source of accounts is away.
   package var lookup: String { SallyportSupport.lookup(of: user ?? "NAME", in: "passwd") }
+
+  /// What ends an `adopt` by this user that was cut short.
+  fileprivate func ending(_ found: UserName) -> [String] {
+    guard let former = user else { return [] }
+    var other = self
+    other.user = found.typedOrShown
+    let option = former.hasPrefix("-") ? "--from=" : "--from "
+    return [other.command("adopt", option + shellQuoted(former), remark: "if that was cut short")]
+  }
 
   /// What fixes an enrollment that cannot be read.
   fileprivate var fixing: [String] {

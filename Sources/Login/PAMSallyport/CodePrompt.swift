@@ -131,7 +131,10 @@ extension Login {
 
   func parts(of typed: Secret, _ pending: PendingLogin) throws(PAMFailure) -> Parts {
     guard arguments.forwardPass else { return Parts(password: nil, code: typed) }
-    if let parts = Response.split(typed, lengths: pending.shape.authenticators.map { $0.digits }) {
+    let parts = Response.split(typed) { digits in
+      pending.shape.authenticators.contains { $0.digits == digits }
+    }
+    if let parts {
       return Parts(password: parts.password, code: parts.code)
     }
     guard let empty = Secret(count: 0) else { throw .memory }

@@ -18,7 +18,7 @@ extension EnrollmentConversation {
       _ = try unavailable(error)
       return nil
     }
-    try showSecret(of: draft)
+    try showSecret(of: draft, isFirst: enrolled == nil && made.isEmpty)
     let first = try draft.firstCode(
       under: policy, now: { () throws(StoreTrouble) in try login.store.now() },
       ask: { question throws(PAMFailure) in try host.ask(bytes(of: question), echo: true) },
@@ -44,12 +44,17 @@ extension EnrollmentConversation {
     return try Draft(
       for: account.name, named: freeName(for: parameters.type, beside: taken),
       parameters, secret: try Random.secret(count: parameters.algorithm.secretLength),
-      issuer: HostName.label, at: try login.store.now())
+      issuer: HostName.label,
+      ending: [UInt8(ascii: "-")] + hexadecimal(try Random.identifier()).prefix(4),
+      at: try login.store.now())
   }
 
   /// Text first, because the ssh client puts its own words before the first line; the code last,
-  /// because it is what stays on the screen.
-  private func showSecret(of draft: Draft) throws(PAMFailure) {
+  /// because it is what stays on the screen. `isFirst`: nothing else of this user is valid.
+  ///
+  /// A login may end before the first code, as sshd's LoginGraceTime does it. The entry that is then
+  /// left in the app has another ending than this one.
+  private func showSecret(of draft: Draft, isFirst: Bool) throws(PAMFailure) {
     let uri = draft.uri
     guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else {
       throw .memory
@@ -61,6 +66,11 @@ extension EnrollmentConversation {
     for index in 0..<key.count {
       if index % 4 == 0 { text.put(UInt8(ascii: " ")) }
       text.put(key[index])
+    }
+    if isFirst {
+      text.add("\nAn entry of an earlier try is void: delete it. This one ends in ")
+      for byte in draft.account.bytes.suffix(5) { text.put(byte) }
+      text.put(UInt8(ascii: "."))
     }
     text.add("\nThe code below does not scan? Type i to invert it, or enter the key.")
     guard let shown = text.finish() else { throw .memory }

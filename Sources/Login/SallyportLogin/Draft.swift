@@ -13,13 +13,14 @@ package struct Draft: Sendable {
   /// Whose account it is, for the app.
   package let account: Label
 
-  /// `account`: nil for the user's name.
+  /// `account`: nil for the user's name. `ending`: of that name.
   @inline(never)
   package init(
     for user: UserName, named name: Label, _ parameters: CodeParameters, secret: Secret,
-    issuer: Label, account: Label? = nil, at now: UnixTime
+    issuer: Label, account: Label? = nil, ending: [UInt8] = [], at now: UnixTime
   ) throws(StoreTrouble) {
-    (self.user, self.issuer, self.account) = (user, issuer, account ?? Draft.account(of: user))
+    (self.user, self.issuer) = (user, issuer)
+    self.account = account ?? Draft.account(of: user, ending)
     authenticator = Authenticator(
       id: try Random.identifier(), name: name, parameters: parameters, secret: secret,
       initialLastAccepted: nil, created: now)
@@ -27,9 +28,10 @@ package struct Draft: Sendable {
 
   /// A name that is too long for a label is cut, and one that cannot be shown is written in %XX:
   /// two accounts of a machine must not look alike to an app.
-  private static func account(of user: UserName) -> Label {
-    Label([UInt8](user.bytes.prefix(Label.maximumLength)))
-      ?? Label([UInt8](escaped(user.bytes).prefix(Label.maximumLength))) ?? Label("user")
+  private static func account(of user: UserName, _ ending: [UInt8]) -> Label {
+    let length = Label.maximumLength - ending.count
+    return Label([UInt8](user.bytes.prefix(length)) + ending)
+      ?? Label([UInt8](escaped(user.bytes).prefix(length)) + ending) ?? Label("user")
   }
 
   /// As an authenticator app takes it; an HOTP starts at counter 0.

@@ -19,6 +19,19 @@ import Testing
     #expect(draft.account.text == label)
   }
 
+  @Test func `has the ending of its try in the account, however long the name`() throws {
+    for (name, label) in [
+      (Array("bob".utf8), "bob-4f2c"), ([0xc3], "%C3-4f2c"),
+      (Array(repeating: 0x61, count: 255), String(repeating: "a", count: 59) + "-4f2c"),
+    ] {
+      let draft = try Draft(
+        for: try #require(UserName(name)), named: Label("phone"), .standard,
+        secret: try secret(TestStore.secret), issuer: Label("web1"), ending: Array("-4f2c".utf8),
+        at: UnixTime(0))
+      #expect(draft.account.text == label)
+    }
+  }
+
   /// It may have been shown long before. RFC 6238, appendix B, the last six digits.
   @Test func `is confirmed by the code of the time when that is typed`() throws {
     let draft = try Draft(

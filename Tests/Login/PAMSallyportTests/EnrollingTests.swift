@@ -50,6 +50,32 @@ extension `After the auth phase` {
     #expect(host.shown.first?.contains(told) == true, "\(host.shown)")
   }
 
+  /// A login that ended before the first code left an entry in the app.
+  @Test func `each try has an entry of its own name, and says which others to delete`() throws {
+    try level("required", "factor_totp = mandatory\nfactor_hotp = mandatory")
+    var endings: Set<Substring> = []
+    for _ in 0..<3 {
+      let before = host.shown.count
+      #expect(auth("enroll") == .ignore)
+      host.expect(demand, echo: true, answer: "y")
+      host.expect(first, echo: true, reply: .made { code($0) })
+      host.expect(first, echo: true, reply: .failure(.conversation))
+      #expect(account() == .denied)
+      let texts = host.shown[before...].filter { $0.contains("otpauth://") }
+      let told = texts.map { text in
+        text.firstRange(of: "delete it. This one ends in ").map {
+          text[$0.upperBound...].prefix(5)
+        }
+      }
+      // The entry of the first one must stay: it is no earlier try's.
+      let ending = try #require(told.first ?? nil)
+      #expect(told.count == 2 && told[1] == nil)
+      #expect(texts[0].contains(":bob\(ending)?secret="), "\(texts)")
+      endings.insert(ending)
+    }
+    #expect(endings.count == 3)
+  }
+
   // decisive
   @Test func `no secret is shown where it could not be stored`() throws {
     try level("required")

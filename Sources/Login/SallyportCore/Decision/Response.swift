@@ -81,13 +81,14 @@ extension Response {
   /// Splits a password and a code typed into one field. The code is a backup code with its hyphens,
   /// or the longest run of digits at the end that has the length of an authenticator's codes. nil
   /// if there is no code.
-  package static func split(_ typed: Secret, lengths: [Digits]) -> (password: Secret, code: Secret)?
-  {
+  package static func split(_ typed: Secret, hasCodes: (_ digits: Digits) -> Bool) -> (
+    password: Secret, code: Secret
+  )? {
     let end = trimmedEnd(typed)
     if isGroupedBackupCode(typed, end: end) { return cut(typed, groupedLength, end) }
     var length = Int(Digits.eight.rawValue)
     while let digits = Digits(rawValue: UInt8(truncatingIfNeeded: length)) {
-      if lengths.contains(digits), end >= length, areDigits(typed, end - length..<end) {
+      if hasCodes(digits), end >= length, areDigits(typed, end - length..<end) {
         return cut(typed, length, end)
       }
       length -= 1

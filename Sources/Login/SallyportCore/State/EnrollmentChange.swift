@@ -38,9 +38,9 @@ extension EnrollmentChange {
       changed.authenticators.remove(at: index)
     case .rename(let name, let new):
       let index = try changed.position(of: name)
-      let others = changed.authenticators.indices.filter { $0 != index }
-      let names = others.map { changed.authenticators[$0].name }
-      if let other = names.first(like: new) { throw .nameTaken(other) }
+      var others = changed.authenticators
+      others.remove(at: index)
+      if let other = others.map({ $0.name }).first(like: new) { throw .nameTaken(other) }
       changed.authenticators[index].name = new
     case .renew(let codes): changed.backupCodes = codes
     }

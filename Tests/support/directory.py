@@ -106,8 +106,9 @@ class Directory:
     def down(self):
         self.slapd = self.stop(self.slapd)
 
-    def cache(self, *settings, ignore_group_members=False):
-        """sssd with an empty cache. `settings`: of its name service."""
+    def cache(self, *settings, ignore_group_members=False, full_names=False):
+        """sssd with an empty cache. `settings`: of its name service. `full_names`: all names have the
+        domain."""
         self.end_sssd()
         shutil.rmtree(SSSD, ignore_errors=True)
         for name in ("db", "mc", "pipes/private", "pubconf", "secrets", "gpo_cache", "deskprofile"):
@@ -120,7 +121,8 @@ class Directory:
             "[sssd]", "services = nss", "domains = example", "[nss]", *settings, "[domain/example]",
             "id_provider = ldap", "auth_provider = none", "access_provider = permit",
             f"ldap_uri = ldap://127.0.0.1:{self.port}", "ldap_search_base = dc=example,dc=test",
-            f"ignore_group_members = {ignore_group_members}", "ldap_id_use_start_tls = false",
+            f"ignore_group_members = {ignore_group_members}",
+            f"use_fully_qualified_names = {full_names}", "ldap_id_use_start_tls = false",
             "offline_timeout = 1", "offline_timeout_random_offset = 0", ""]))
         config.chmod(0o600)
         log = open(self.place / "sssd.log", "a")

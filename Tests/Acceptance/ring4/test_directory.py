@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from support.directory import MISSING, TELLS, Directory, ask_groups, resolves, wait
-from support.hosts import SCRATCH, edit
+from support.hosts import SCRATCH, UIDS, add_account, edit, remove_account
 from support.pam_driver import AUTH_ERR, BUILT, Driver
-from support.sallyport import sallyport
+from support.sallyport import COMMAND, sallyport
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {' '.join(MISSING)}")
 IGNORED = "PAM_PERM_DENIED"  # libpam's answer of a stack in which nobody said yes
@@ -227,3 +227,54 @@ def test_a_name_in_another_case_is_named(directory, tmp_path):
         f"{path}:2: warning: match_user: there is no account BOB. Did you mean: bob",
         f"{path}:3: warning: there is no group Admins. Did you mean: admins",
         f"{path}:3: warning: there is no group ROOT. Did you mean: root"]
+
+
+def findings(*ids):
+    told = json.loads(sallyport("doctor", "--json").stdout)["findings"]
+    return [found for found in told if found["id"] in ids]
+
+
+def follow(finding, tmp_path):
+    """Types the command of the finding, and yes."""
+    command = finding["fixes"][0]["text"].replace("sallyport ", f"{COMMAND} ")
+    return subprocess.run(["sh", "-c", command], cwd=tmp_path, input="y\n", capture_output=True, text=True,
+                          check=True, timeout=60)
+
+
+def test_names_that_get_and_lose_their_domain_are_adopted_as_doctor_says(directory, store, tmp_path):
+    """The commands it prints are typed; of a uid that another name has it prints none."""
+    directory.online()
+    directory.cache(TELLS)
+    for name in ("ana", "bea"):
+        store.enroll(name, allow_missing=False)
+    assert findings("user-name-form", "user-renamed", "user-unseen") == []
+    directory.cache(TELLS, full_names=True)
+    found, = findings("user-name-form", "user-renamed", "user-unseen", "user-no-account")
+    assert found["id"] == "user-name-form" and found["severity"] == "error"
+    assert "ana@example:ana:5001" in found["fixes"][0]["text"], found
+    follow(found, tmp_path)
+    users = store.directory / "users"
+    assert sorted(path.name for path in users.iterdir()) == ["ana@example", "bea@example"]
+    assert findings("user-name-form", "user-renamed", "user-unseen", "user-unusable") == []
+    # SSSD still finds the longer name, and has the short one for it.
+    directory.cache(TELLS)
+    assert sallyport("unenroll", "bea@example", "--force").returncode != 0
+    found, = findings("user-name-form", "user-renamed", "user-unseen", "user-no-account")
+    follow(found, tmp_path)
+    assert sorted(path.name for path in users.iterdir()) == ["ana", "bea"]
+    assert findings("user-name-form", "user-renamed", "user-unseen", "user-unusable") == []
+
+
+def test_a_uid_that_somebody_else_has_is_no_ready_line(directory, store):
+    directory.online()
+    directory.cache(TELLS)
+    add_account("anne", UIDS["alice"] + 500)
+    try:
+        store.enroll("anne", allow_missing=False)
+        remove_account("anne")
+        add_account("hanna", UIDS["alice"] + 500)
+        found, = findings("user-name-form", "user-renamed", "user-unseen", "user-no-account")
+        assert found["id"] == "user-renamed" and "hanna is a new person" in found["text"], found
+        assert [fix["kind"] for fix in found["fixes"]] == ["advice"]
+    finally:
+        remove_account("hanna")

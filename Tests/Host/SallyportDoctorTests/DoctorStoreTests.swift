@@ -125,6 +125,17 @@ import Testing
         path: "\(root)/users/alice/enrollment", recorded: 1, found: nil)
     },
     Breakage(
+      name: "a name that got its domain", wrong: "user-name-form error",
+      fix: "sallyport adopt alice@example.com --from alice", effect: .locksOut("alice")
+    ) { $0.users[0].holder = ("alice@example.com", 1) },
+    Breakage(
+      name: "a name that got the domain of Windows", wrong: "user-name-form error",
+      fix: #"sallyport adopt 'EXAMPLE\alice' --from alice"#, effect: .locksOut("alice")
+    ) { $0.users[0].holder = (#"EXAMPLE\alice"#, 1) },
+    Breakage(name: "a uid that another name has", wrong: "user-renamed warning") {
+      $0.users[0].holder = ("alina", 1)
+    },
+    Breakage(
       name: "a clock that ran ahead", wrong: "user-ahead error",
       fix: "sallyport resync alice", effect: .locksOut("alice")
     ) { $0.users[0].aheadUntil = UnixTime(1_900_000_000) },

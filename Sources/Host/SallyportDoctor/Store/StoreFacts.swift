@@ -62,6 +62,11 @@ struct UserFacts {
   let name: String?
   /// Of this name; nil if it was not looked for.
   var account: Account?
+  /// Of the account that it was made for; nil: any.
+  var uid: UInt32?
+  /// The account that has its uid under another name, where none has its own name; nil if there is
+  /// none, or it is enrolled itself.
+  var holder: (name: String, uid: UInt32)?
   /// Why its logins fail; nil if they do not.
   var error: StoreTrouble?
   /// Whether no account has this name, and none had when the enrollment was made.
@@ -124,10 +129,12 @@ extension StoreFacts {
     var (book, users) = (AccountBook(), [UserFacts]())
     // Where they cannot be listed, each is looked up.
     if let listed = try? AccountBook(forNames: names.count) { book = listed }
+    let enrolled = Set(names.compactMap(\.user?.bytes))
     try store.load(all: names) { stored, record in
       users.append(
         UserFacts(
           stored, holding: record, in: store, self, of: machine, &book, under: policy, at: now))
+      users[users.count - 1].look(forHolderBesides: enrolled)
     }
     return users
   }
@@ -208,6 +215,7 @@ extension UserFacts {
     }
     (self.name, self.account) = (name, account)
     if let found {
+      uid = found.enrollment.uid
       let account = account ?? Account(name: found.enrollment.user, uid: nil)
       take(found, under: policy.policy(for: account), now)
     }
@@ -215,6 +223,18 @@ extension UserFacts {
     if facts.disk.value?.type == DiskFacts.btrfs {
       isInPlace = isWrittenInPlace("\(directory)/state")
     }
+  }
+
+  /// An account that is found by a name of another form has its own name.
+  fileprivate mutating func look(forHolderBesides enrolled: Set<[UInt8]>) {
+    guard let uid, let account, account.uid == nil || account.uid == uid else {
+      return
+    }
+    let found = account.uid == nil ? try? Accounts.find(uid: uid) : account
+    guard let found, let own = found.name.typed, own != name,
+      !enrolled.contains(found.name.bytes)
+    else { return }
+    holder = (own, uid)
   }
 
   private func isWrittenInPlace(_ path: String) -> Bool {

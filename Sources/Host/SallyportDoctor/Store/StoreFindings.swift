@@ -19,7 +19,8 @@ struct StoreFindings {
       ]
     }
     return [parent, label, machine, directories, decoy, leftovers].compactMap { $0 } + space
-      + [fileSystem, writing].compactMap { $0 } + store.users.flatMap(findings) + people
+      + [fileSystem, writing].compactMap { $0 } + store.users.flatMap(findings)
+      + RenamedFindings(store: store, option: option).all + people
   }
 
   /// One of our commands, for this store.
@@ -210,6 +211,8 @@ struct StoreFindings {
   // MARK: the enrollments
 
   private func findings(of user: UserFacts) -> [Finding] {
+    // RenamedFindings tells of it.
+    if user.holder != nil { return [] }
     let name = user.name ?? user.directory
     if let error = user.error { return [unusable(user, name, error)] }
     return [ahead(user, name), held(user, name), rolledBack(user, name), throttled(user, name)]

@@ -314,6 +314,20 @@ def test_an_image_has_no_secret_and_the_machine_made_of_it_begins_afresh(store, 
         assert driver.login("login", "alice", store.enroll(allow_missing=False).code()).result == SUCCESS
 
 
+def test_a_store_is_not_called_empty_while_something_is_left(store):
+    store.enroll(allow_missing=False)
+    kept = store.directory / "users" / "alice" / "kept"
+    kept.mkdir()
+    (kept / "enrollment").write_bytes(store.enrollment().read_bytes())
+    for _ in range(2):
+        done = prepare("--empty", "--yes")
+        assert done.returncode == 74 and "ENOTEMPTY" in done.stderr, done
+        assert (store.directory / "machine").exists()
+    left, = (store.directory / "users").iterdir()
+    shutil.rmtree(left)
+    assert prepare("--empty", "--yes").returncode == 0 and files(store) == []
+
+
 def test_killed_at_each_step_of_emptying_the_same_command_ends_it(store, tmp_path, figure):
     for name in ("alice", "bob"):
         store.enroll(user=name, allow_missing=False)

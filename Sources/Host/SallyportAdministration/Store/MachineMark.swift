@@ -1,4 +1,5 @@
 import CSystem
+import Glibc
 import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
@@ -117,12 +118,15 @@ extension Store {
   }
 
   /// Removes and wipes what is enrolled, the reserve, the decoy and, last, the mark. What a crash
-  /// leaves, the next call removes.
+  /// leaves, the next call removes. Throws ENOTEMPTY where something cannot be removed.
   package func empty() throws(StoreTrouble) {
     try leaveReserve()
     try changing { users throws(StoreTrouble) in
       for name in try users.names() {
         try users.holding(name) { () throws(StoreTrouble) in try users.takeAway(name) }
+      }
+      if let left = try users.names().first {
+        throw .system("rmdir", path: (users.path / left).text, errno: ENOTEMPTY)
       }
       let top = try topFolder()
       if try top.has("decoy") { try top.takeAway("decoy") }

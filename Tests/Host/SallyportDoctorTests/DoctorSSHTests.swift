@@ -340,10 +340,10 @@ struct SSHCase: CustomTestStringConvertible {
     #expect(found.wrong == ["ssh-no-code warning"])
     #expect(
       found.first { $0.severity == .warning }?.fixes == [
-        .advice(
-          "if it is meant: without_code = ansible:sshd, git:sshd in [default], "
-            + "by sallyport config edit"),
-        .advice("or sallyport enroll, which needs a person, then sallyport pam enable sshd"),
+        .meant(["ansible:sshd", "git:sshd"]),
+        .advice(parts: [
+          "or sallyport enroll, which needs a person,", "then", "sallyport pam enable sshd",
+        ]),
       ])
     // A step on the way.
     try fake.write(SSHStage.path, "UsePAM yes\nAuthenticationMethods publickey\n")

@@ -90,8 +90,10 @@ import Testing
 
   // decisive
   @Test func `of accounts without a code it can be said that it is meant`() throws {
-    let meant = Fix.advice(
-      "if it is meant: without_code = bot:sudo in [default], by sallyport config edit")
+    let meant = Fix.meant(["bot:sudo"])
+    #expect(
+      meant.text == "if it is meant: without_code = bot:sudo in [default], by sallyport config edit"
+    )
     // Asked for a password that it does not have, a robot would be locked out.
     #expect(try found("bot ALL=(ALL) NOPASSWD: ALL\n")[0].fixes.first == meant)
     #expect(try found("%bots ALL=(ALL) NOPASSWD: ALL\n")[0].fixes.contains(meant) == false)
@@ -141,7 +143,7 @@ import Testing
     #expect(
       none[0].fixes == [
         .command("sallyport enroll root"), .line("Defaults !rootpw"),
-        .advice("visudo -f /etc/sudoers"),
+        .advice(parts: ["visudo -f /etc/sudoers"]),
       ])
     #expect(
       try found("Defaults rootpw\n", enrolled: ["root"]).wrong == ["sudo-other-account warning"])
@@ -166,7 +168,9 @@ import Testing
     #expect(found.map { $0.location?.text } == ["/etc/sudoers.d/alice:1", "/usr/etc/sudoers:2"])
     #expect(
       found[1].fixes == [
-        .advice("visudo -f /etc/sudoers.d/sallyport, with the line: Defaults authenticate")
+        .advice(parts: [
+          "visudo -f /etc/sudoers.d/sallyport,", "with the line:", "Defaults authenticate",
+        ])
       ])
     try fake.write("/etc/sudoers", "alice ALL=(ALL) ALL\n")
     #expect(Sudoers(of: fake.machine).entries.isEmpty)

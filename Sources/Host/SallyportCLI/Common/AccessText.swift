@@ -62,9 +62,9 @@ struct AccessText {
 
   /// What is copied stays on one line.
   private func lines(of remedy: Remedy) -> [String] {
-    guard case .see = remedy else { return ["      \(remedy.line)"] }
-    return folded(remedy.line, width - 11).enumerated().map {
-      ($0 == 0 ? "      " : "           ") + $1
+    guard case .see(let parts) = remedy else { return ["      \(remedy.line)"] }
+    return folded(parts, width - 11).enumerated().map {
+      ($0 == 0 ? "      see: " : "           ") + $1
     }
   }
 

@@ -139,21 +139,22 @@ enum Remedy: Equatable {
   case command(String)
   /// A file, or a line of one.
   case edit(String)
-  /// What to think of: no single command does it.
-  case see(String)
+  /// What to think of: no single command does it. A sentence in parts; a command in it is one part.
+  case see([String])
 
   var line: String {
     switch self {
     case .command(let command): "# \(command)"
     case .edit(let place): "edit: \(place)"
-    case .see(let text): "see: \(text)"
+    case .see(let parts): "see: \(parts.joined(separator: " "))"
     }
   }
 
   /// In a sentence.
   fileprivate var step: String {
     switch self {
-    case .command(let text), .see(let text): text
+    case .command(let text): text
+    case .see(let parts): parts.joined(separator: " ")
     case .edit(let place): "edit \(place)"
     }
   }
@@ -177,9 +178,10 @@ extension Remedy {
     if !isEnrolled, verdict == .withoutCode(.keyAlone), location?.file == SSHStage.path {
       // The block of robots, who have no phone.
       let words = users.map { Purpose.word($0, service) }.joined(separator: ", ")
-      found = .see("if it is meant: without_code = \(words)")
+      found = .see(["if it is meant:", "without_code = \(words)"])
     } else if !isEnrolled, known != nil, verdict.needsEnrollmentFirst {
-      found = .see("of a person: \(sallyportCommand("enroll", on: [user])), then \(found.step)")
+      found = .see(
+        ["of a person:", sallyportCommand("enroll", on: [user]) + ",", "then", found.step])
     }
     self = found
   }

@@ -89,14 +89,19 @@ extension Verdict {
 
 /// A text in lines of at most `width` columns, unless a single word is longer.
 func folded(_ text: String, _ width: Int) -> [String] {
-  text.split(separator: " ").reduce(into: [""]) { lines, word in
+  folded(text.split(separator: " ").map(String.init), width)
+}
+
+/// As above; no part is broken.
+func folded(_ parts: [String], _ width: Int) -> [String] {
+  parts.reduce(into: [""]) { lines, word in
     let last = lines[lines.count - 1]
     if last.isEmpty {
-      lines[lines.count - 1] = String(word)
+      lines[lines.count - 1] = word
     } else if last.unicodeScalars.count + word.unicodeScalars.count < width {
       lines[lines.count - 1] = "\(last) \(word)"
     } else {
-      lines.append(String(word))
+      lines.append(word)
     }
   }
 }

@@ -93,7 +93,7 @@ struct Report {
     case .command: return ["      # \(fix.text)"]
     case .line, .add: return ["      \(fix.kind): \(fix.text)"]
     case .advice:
-      return folded(fix.text, width - 11).enumerated().map { index, line in
+      return folded(fix.parts, width - 11).enumerated().map { index, line in
         (index == 0 ? "      see: " : "           ") + line
       }
     }

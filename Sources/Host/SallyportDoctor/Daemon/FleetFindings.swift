@@ -77,8 +77,10 @@ struct FleetFindings {
         + "that may is enrolled here, and kept here by a rule",
       fixes: [
         .advice("sallyport enroll NAME"),
-        .advice(
-          "sallyport config edit: [rule break-glass] match_user = NAME, verification = local"),
+        .advice(parts: [
+          "sallyport config edit:", "[rule break-glass]", "match_user = NAME,",
+          "verification = local",
+        ]),
       ])
   }
 
@@ -166,7 +168,7 @@ struct FleetFindings {
       text = "users other than root can read \(Self.key), and ask the fleet in this machine's name"
       fixes = [
         .command("chown root:root \(Self.key) && chmod 0600 \(Self.key)"),
-        .advice("if somebody may have read it: \(renewal)"),
+        .advice(parts: ["if somebody may have read it:", renewal]),
       ]
     }
     return .error(

@@ -165,6 +165,16 @@ package struct Fix: Equatable, Encodable {
 
   package let kind: Kind
   package let text: String
+  /// Those of a sentence between which a line may end: words, and commands.
+  package let parts: [String]
+
+  private enum CodingKeys: CodingKey { case kind, text }
+
+  private init(kind: Kind, text: String) { self.init(kind: kind, parts: [text]) }
+
+  private init(kind: Kind, parts: [String]) {
+    (self.kind, text, self.parts) = (kind, parts.joined(separator: " "), parts)
+  }
 
   /// A command to run as root.
   static func command(_ text: String) -> Fix { Fix(kind: .command, text: text) }
@@ -173,11 +183,16 @@ package struct Fix: Equatable, Encodable {
   /// A line to add at the top of the file that the finding is about.
   static func add(_ text: String) -> Fix { Fix(kind: .add, text: text) }
   /// Something that a command cannot do.
-  static func advice(_ text: String) -> Fix { Fix(kind: .advice, text: text) }
+  static func advice(_ text: String) -> Fix {
+    advice(parts: text.split(separator: " ").map(String.init))
+  }
+  /// As above; a command among the parts stays on one line.
+  static func advice(parts: [String]) -> Fix { Fix(kind: .advice, parts: parts) }
   /// `words`: of `without_code`.
   static func meant(_ words: [String]) -> Fix {
-    .advice(
-      "if it is meant: without_code = \(words.joined(separator: ", ")) in [default], "
-        + "by sallyport config edit")
+    .advice(parts: [
+      "if it is meant:", "without_code = \(words.joined(separator: ", "))", "in [default],",
+      "by sallyport config edit",
+    ])
   }
 }

@@ -94,8 +94,9 @@ struct SSHWays {
     }
     let factor =
       first.contains("publickey") ? "publickey,keyboard-interactive" : "keyboard-interactive"
-    let demand = Fix.advice(
-      "or refuse them: account required pam_sallyport.so demand, first in /etc/pam.d/sshd")
+    let demand = Fix.advice(parts: [
+      "or refuse them:", "account required pam_sallyport.so demand,", "first in /etc/pam.d/sshd",
+    ])
     return finding(
       "ssh-no-code", .error, what, at: "AuthenticationMethods",
       fixes: ownFixes ?? [.line("AuthenticationMethods \(factor)"), demand],
@@ -110,7 +111,7 @@ struct SSHWays {
       .map { Purpose.word(String($0), "sshd") }
     return [
       .meant(words),
-      .advice("or sallyport enroll, which needs a person, then \(SSHWays.again)"),
+      .advice(parts: ["or sallyport enroll, which needs a person,", "then", SSHWays.again]),
     ]
   }
 

@@ -34,7 +34,9 @@ struct NoteFindings {
       "people-note", .people, "the level of \(shown(name)) cannot be read: \(message.text)",
       severity: isMet ? .error : .warning,
       fixes: fixes.map { .command($0) } + [
-        .advice("rm \(shellQuoted(note.path)), then run sallyport require or exempt again")
+        .advice(parts: [
+          "rm \(shellQuoted(note.path)),", "then run sallyport require or exempt again",
+        ])
       ], effect: isMet ? .locksOut(shown(name)) : nil,
       ofUser: Finding.OfUser(
         name: shown(name), before: "the levels of ", after: "cannot be read (\(reason))"))
@@ -46,7 +48,11 @@ struct NoteFindings {
     }
     return .ok(
       "note-enrolled", .people, "\(shown(name)) is exempt, but enrolled, and is asked for a code",
-      fixes: [.advice("sallyport unenroll \(shellQuoted(name)), to be asked for no code")])
+      fixes: [
+        .advice(parts: [
+          "sallyport unenroll \(shellQuoted(name)),", "to be asked for no code",
+        ])
+      ])
   }
 
   /// Somebody else has the name now, or the version before has written the note.
@@ -85,7 +91,8 @@ struct NoteFindings {
     return .unseen(
       "note-unseen", .people,
       "\(whose) is exempt and is not found: deleted, or a source of accounts in "
-        + "nsswitch.conf is away; \(heir)", fixes: [.advice(lookup(of: name, in: "passwd"))],
+        + "nsswitch.conf is away; \(heir)",
+      fixes: [.advice(parts: [lookup(of: name, in: "passwd")])],
       ofUser: Finding.OfUser(
         name: shown(name), before: "",
         after: "are exempt and are not found: deleted, or a source of accounts is away"))

@@ -42,7 +42,7 @@ struct StoreFindings {
   private func fix(_ hint: String) -> Fix {
     let command = hint.split(separator: "  # ").first.map(String.init) ?? hint
     let acts = ["chmod ", "chown ", "sallyport "].contains { command.hasPrefix($0) }
-    return acts ? .command(command) : .advice(command)
+    return acts ? .command(command) : .advice(parts: [command])
   }
 
   // MARK: the whole
@@ -96,7 +96,9 @@ struct StoreFindings {
       "store-machine", area, MachineMark.copyText(parts),
       fixes: [
         sallyport("prepare", nil, "--new-machine"),
-        .advice("if the other machine is gone: rm \(mark) && \(sallyport("prepare").text)"),
+        .advice(parts: [
+          "if the other machine is gone:", "rm \(mark) && \(sallyport("prepare").text)",
+        ]),
       ])
   }
 
@@ -149,14 +151,14 @@ struct StoreFindings {
         .warning(
           "store-space", area,
           "\(disk.freeBlocks * 100 / disk.blocks) % of the disk is free: logins still work, "
-            + "enrolling does not", fixes: [.advice("df -h \(shellQuoted(store.path))")]))
+            + "enrolling does not", fixes: [.advice(parts: ["df -h \(shellQuoted(store.path))"])]))
     }
     if disk.files > 0, disk.freeFiles < disk.files / 20 {
       found.append(
         .warning(
           "store-inodes", area,
           "\(disk.freeFiles * 100 / disk.files) % of the disk's inodes are free: enrolling "
-            + "needs three", fixes: [.advice("df -i \(shellQuoted(store.path))")]))
+            + "needs three", fixes: [.advice(parts: ["df -i \(shellQuoted(store.path))"])]))
     }
     return found.isEmpty ? [.ok("store-space", area, "the disk has free space")] : found
   }
@@ -203,7 +205,7 @@ struct StoreFindings {
     switch number {
     case EROFS: return .command("mount -o remount,rw \"$(findmnt -n -o TARGET -T \(path))\"")
     case EACCES, EPERM: return .command("restorecon -Rv \(path)")
-    case ENOSPC: return .advice("df -h \(path); df -i \(path)")
+    case ENOSPC: return .advice(parts: ["df -h \(path); df -i \(path)"])
     case _: return .advice("dmesg")
     }
   }
@@ -225,8 +227,10 @@ struct StoreFindings {
       return .warning(
         "user-no-account", area, "\(name) is enrolled but has no account (it was uid \(recorded))",
         fixes: [
-          .advice(
-            "if the account got another name: sallyport adopt NAME --from \(shellQuoted(name))"),
+          .advice(parts: [
+            "if the account got another name:",
+            "sallyport adopt NAME --from \(shellQuoted(name))",
+          ]),
           sallyport("unenroll", name, "--force --allow-missing --uid \(recorded)"),
         ],
         ofUser: Finding.OfUser(name: name, before: "", after: "are enrolled but have no account"))
@@ -243,7 +247,8 @@ struct StoreFindings {
     Finding.unseen(
       "user-unseen", area,
       "\(name) is enrolled (uid \(recorded)) and is not found: deleted, or a source of "
-        + "accounts in nsswitch.conf is away", fixes: [.advice(lookup(of: name, in: "passwd"))],
+        + "accounts in nsswitch.conf is away",
+      fixes: [.advice(parts: [lookup(of: name, in: "passwd")])],
       ofUser: Finding.OfUser(
         name: name, before: "",
         after: "are enrolled and are not found: deleted, or a source of accounts is away"))

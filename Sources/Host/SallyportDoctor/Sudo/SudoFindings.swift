@@ -115,7 +115,11 @@ struct SudoFindings {
   /// The vendor's file is not edited; a later line overrides it.
   private func fixes(_ entry: Sudoers.Entry) -> [Fix] {
     entry.location.isVendors
-      ? [.advice("visudo -f /etc/sudoers.d/sallyport, with the line: \(entry.fixed)")]
-      : [.line(entry.fixed), .advice("visudo -f \(entry.location.file)")]
+      ? [
+        .advice(parts: [
+          "visudo -f /etc/sudoers.d/sallyport,", "with the line:", entry.fixed,
+        ])
+      ]
+      : [.line(entry.fixed), .advice(parts: ["visudo -f \(entry.location.file)"])]
   }
 }

@@ -98,11 +98,18 @@ import Testing
     Verdict.refused(.noPassword), .refused(.locked), .refused(.noKey), .withoutCode(.keyAlone),
   ])
   func `tells to enroll a person first, and no robot`(_ verdict: Verdict) throws {
-    guard case .see(let text) = try #require(remedy(verdict, isEnrolled: false)) else {
+    guard case .see(let parts) = try #require(remedy(verdict, isEnrolled: false)) else {
       Issue.record("a command could be pasted for a robot")
       return
     }
-    #expect(text.hasPrefix("of a person: sallyport enroll bob, then "), "\(text)")
+    #expect(parts.prefix(3) == ["of a person:", "sallyport enroll bob,", "then"])
+    if verdict == .withoutCode(.keyAlone) {
+      #expect(
+        folded(parts, 69)
+          == [
+            "of a person: sallyport enroll bob, then", "sallyport pam enable sshd --sshd match",
+          ])
+    }
     if case .see(let other) = remedy(verdict) { Issue.record("\(other)") }
   }
 
@@ -116,7 +123,7 @@ import Testing
     // A robot that is enrolled would be asked for a code from the next change on.
     #expect(
       remedy(.withoutCode(.keyAlone), at: ours, isEnrolled: false)
-        == .see("if it is meant: without_code = bob:sudo"))
+        == .see(["if it is meant:", "without_code = bob:sudo"]))
     let other = FileLocation(file: "/etc/ssh/sshd_config", line: 3)
     #expect(
       remedy(.withoutCode(.keyAlone), at: other, isEnrolled: false) == .edit(other.text))

@@ -1,4 +1,5 @@
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportSystem
 import Testing
@@ -84,6 +85,14 @@ import Testing
     let advice = lines.suffix(4).prefix(2)
     #expect(advice.first == "      see: " + String(repeating: "f", count: 60))
     #expect(advice.last == String(repeating: " ", count: 11) + String(repeating: "g", count: 60))
+  }
+
+  @Test func `A command in a sentence stays on one line`() {
+    let lines = report(Healthy.diagnosis { $0.store.otherMachine = [.machine] })
+    let head = lines.firstIndex(of: "      see: if the other machine is gone:") ?? lines.endIndex
+    #expect(
+      lines.dropFirst(head + 1).first
+        == "           rm /var/lib/sallyport/machine && sallyport prepare", "\(lines)")
   }
 
   @Test func `What others wrote brings no control characters to the terminal`() {

@@ -144,6 +144,29 @@ def test_the_word_of_prepare_tells_machines_apart_that_are_alike_otherwise(store
     assert told["severity"] == "warning" and "word of sallyport prepare" in told["text"]
 
 
+def test_two_at_once_leave_the_store_to_this_machine(store, tmp_path):
+    """One of them is slow between its word and the mark."""
+    store.enroll(allow_missing=False)
+    assert prepare().returncode == 0
+    kept, report, word = tmp_path / "kept", tmp_path / "strace", WORD.read_text()
+    shutil.copytree(store.directory, kept)
+    become(2)
+    assert prepare("--new-machine", "--yes", prefix=("strace", "-o", report)).returncode == 0
+    until_last = report.read_text().rpartition("LOCK_EX")[0]
+    locks = len(re.findall(r"^flock\(", until_last, re.M))
+    shutil.rmtree(store.directory)
+    shutil.copytree(kept, store.directory)
+    WORD.write_text(word)
+    inject = f"inject=flock:delay_enter=3000000:when={locks}"
+    slow = subprocess.Popen(["strace", "-o", "/dev/null", "-e", inject, COMMAND, "prepare",
+                             "--new-machine", "--yes"], stdout=subprocess.DEVNULL)
+    while slow.poll() is None and WORD.read_text() == word:
+        time.sleep(0.01)
+    assert prepare("--new-machine", "--yes").returncode == 0
+    assert slow.wait(60) == 0
+    assert found(store, "store-machine")["severity"] == "ok"
+
+
 @pytest.mark.decisive
 def test_what_was_used_on_the_original_is_refused_on_the_copy(store, services):
     enrollment = store.enroll(allow_missing=False)

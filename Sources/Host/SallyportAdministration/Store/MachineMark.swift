@@ -93,23 +93,32 @@ extension Store {
     return MachineMark(text: String(decoding: text.bytes(in: 0..<text.count), as: UTF8.self))
   }
 
-  /// On disk before it returns.
-  package func set(_ mark: MachineMark) throws(StoreTrouble) {
-    guard let text = Secret(Array(mark.text.utf8)) else { throw .outOfMemory }
+  /// On disk before it returns. What `mark` does, one command does at a time.
+  package func set(_ mark: @autoclosure () -> MachineMark) throws(StoreTrouble) {
+    try put { mark() }
+  }
+
+  private func put(_ mark: () -> MachineMark?) throws(StoreTrouble) {
     try changing { _ throws(StoreTrouble) in
+      guard let mark = mark() else { return }
+      guard let text = Secret(Array(mark.text.utf8)) else { throw .outOfMemory }
       let top = try topFolder()
       try top.put(text, as: Store.mark, in: top)
     }
   }
 
   /// Takes the store for this machine's where it says of no other; what the mark lacks is added.
-  /// One that cannot be read is left to doctor: no login needs it.
-  package func adopt(_ machine: MachineMark) throws(StoreTrouble) {
-    let mark: MachineMark?
-    do throws(StoreTrouble) { mark = try machineMark() } catch { return }
-    if let mark, !mark.differences(from: machine).isEmpty { return }
-    let whole = mark?.completed(by: machine) ?? machine
-    if whole != mark { try set(whole) }
+  /// One that cannot be read is left to doctor: no login needs it. What `machine` does, one command
+  /// does at a time.
+  package func adopt(_ machine: @autoclosure () -> MachineMark) throws(StoreTrouble) {
+    try put {
+      let machine = machine()
+      let mark: MachineMark?
+      do throws(StoreTrouble) { mark = try machineMark() } catch { return nil }
+      if let mark, !mark.differences(from: machine).isEmpty { return nil }
+      let whole = mark?.completed(by: machine) ?? machine
+      return whole == mark ? nil : whole
+    }
   }
 
   /// Removes and wipes the reserve of a host of a fleet, where there is one.

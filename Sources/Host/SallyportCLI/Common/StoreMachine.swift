@@ -15,8 +15,7 @@ extension Context {
 
   /// Takes the store for this machine's where it says of no other.
   func mark(_ store: Store, _ options: StoreOptions) throws(StoreTrouble) {
-    writeWord(for: options, isNew: false)
-    try store.adopt(machine.mark)
+    try store.adopt(named(options, isNew: false))
   }
 
   /// Takes the store for this machine's whatever it says, with another word. `left`: the
@@ -24,10 +23,18 @@ extension Context {
   func markCopy(
     _ store: Store, _ options: StoreOptions, left: [String], since: UnixTime
   ) throws(StoreTrouble) {
-    writeWord(for: options, isNew: true)
-    var mark = machine.mark
-    (mark.left, mark.since) = (left, since)
-    try store.set(mark)
+    func mark() -> MachineMark {
+      var mark = named(options, isNew: true)
+      (mark.left, mark.since) = (left, since)
+      return mark
+    }
+    try store.set(mark())
+  }
+
+  /// This machine, with its word.
+  private func named(_ options: StoreOptions, isNew: Bool) -> MachineMark {
+    writeWord(for: options, isNew: isNew)
+    return machine.mark
   }
 
   /// A machine whose /etc cannot be written has no word, and is known by the rest. Nor is it about

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -105,6 +106,16 @@ class Directory:
 
     def down(self):
         self.slapd = self.stop(self.slapd)
+
+    def processes(self, whose):
+        """Of slapd or sssd; stopped, it takes connections and never answers."""
+        process = self.slapd if whose == "slapd" else self.sssd
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        return [process.pid, *map(int, children)]
+
+    def signal(self, whose, number):
+        for process in self.processes(whose):
+            os.kill(process, number)
 
     def cache(self, *settings, ignore_group_members=False, full_names=False):
         """sssd with an empty cache. `settings`: of its name service. `full_names`: all names have the

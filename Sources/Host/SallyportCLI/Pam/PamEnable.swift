@@ -92,9 +92,7 @@ struct PamEnable: Verb {
       return output.answerEach(answers(plans), text)
     }
     for line in asking + chosen.flatMap({ $0.notes(in: context.stacks) }) { output.say(line) }
-    if let reason = facts.unlistable {
-      output.warn("people of a directory are not seen here, since it does not answer: \(reason)")
-    }
+    if let text = facts.unseenPeople { output.warn(text) }
     if !force {
       for plan in changing {
         if let obstacle = plan.obstacle(facts) { throw obstacle }

@@ -101,8 +101,24 @@ extension AccessFacts {
     return ModuleLines(of: stack).lines.first { ($0.value(of: "store") ?? usual) != store }
   }
 
+  /// People who are not seen, where a directory does not answer or does not find the enrolled; nil
+  /// if none are known of.
+  package var unseenPeople: String? {
+    let names = enrollments.keys.filter { accounts[$0] == nil }.sorted()
+    if let unlistable {
+      return "people of a directory are not seen here, since it does not answer: \(unlistable)"
+        + (names.isEmpty ? "" : "; enrolled and not found: \(listed(names))")
+    }
+    guard !NameSources(of: "passwd", on: machine).areLocal else { return nil }
+    let missing = names.prefix(AccountFacts.mostNames).filter { name in
+      UserName(Array(name.utf8)).flatMap { try? Accounts.find($0) }?.uid == nil
+    }
+    return missing.isEmpty
+      ? nil : "enrolled and not found: \(listed(missing)): deleted, or a directory is away"
+  }
+
   /// Why the account database cannot be listed, as where its server is away; nil if it can.
-  package var unlistable: String? {
+  private var unlistable: String? {
     accounts.gaps.lazy.compactMap { gap in
       if case .unlistable(let reason) = gap { reason } else { nil }
     }.first

@@ -38,7 +38,12 @@ struct AccountDatabase {
 extension AccountFacts {
   /// Below another root directory there are files alone.
   init(of machine: Machine) {
+    let silent = machine.leaveSilentSources()
     self.init(of: machine, listing: machine.root.isEmpty ? .real : .none)
+    if !silent.isEmpty {
+      let reason = "no answer of \(listed(silent)) within \(SilentSources.patience) s"
+      add(AccountFacts(gaps: [.unlistable(reason)]))
+    }
   }
 
   /// Enough to tell of one account: of one in the machine's own files no directory is asked for its

@@ -56,6 +56,7 @@ package final class GroupCensus {
   }
 
   private func lookedUpFlaw(of name: String) -> RuleName.Flaw? {
+    machine.leaveSilentSources()
     errno = 0
     // SAFETY: the entry is valid until the next lookup of a group, which comes after its last use.
     guard let group = unsafe getgrnam(name) else {

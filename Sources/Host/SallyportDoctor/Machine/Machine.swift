@@ -12,6 +12,7 @@ package struct Machine {
   /// A file as it is planned; without a text it is not there.
   var planned: (path: String, text: String?)?
   private let remote = RemoteFiles()
+  private let directories = SilentSources()
 
   package init(
     root: String = "",
@@ -19,6 +20,10 @@ package struct Machine {
   ) {
     (self.root, self.run) = (root, run)
   }
+
+  /// The directories of names that do not answer; from then on they are not asked.
+  @discardableResult
+  func leaveSilentSources() -> [String] { directories.leave(on: self) }
 
   /// In bytes. Of a longer file or output, the rest is not read.
   static let longestText = 1 << 20

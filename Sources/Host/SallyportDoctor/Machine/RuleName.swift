@@ -33,6 +33,7 @@ package struct RuleName {
 
   /// An account; nil if it is found under this name.
   package static func flaw(ofAccount word: String, on machine: Machine) -> Flaw? {
+    machine.leaveSilentSources()
     do throws(StoreTrouble) {
       if let own = try account(word) {
         if own == word { return nil }

@@ -177,6 +177,7 @@ def test_what_was_used_on_the_original_is_refused_on_the_copy(store, services):
     assert done.returncode == 0, done.stderr
     assert "No backup codes now: alice." in done.stdout and "both take the same" in done.stdout
     assert found(store, "store-machine")["severity"] == "ok"
+    assert "backup codes work" not in found(store, "user-ahead")["text"]
     with Driver(services) as driver:
         assert driver.login("login", "alice", code).result == AUTH_ERR
         assert driver.login("login", "alice", backup).result == AUTH_ERR

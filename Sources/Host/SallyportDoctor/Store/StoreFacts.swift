@@ -73,6 +73,7 @@ struct UserFacts {
   var isForNobody = false
   /// If the last accepted step is ahead of the clock: the time from which codes are accepted again.
   var aheadUntil: UnixTime?
+  var backupCodesLeft = 0
   /// Seconds until the next code is checked, from known and from other origins; 0 for now, nil for
   /// never.
   var waits: (known: UInt64?, other: UInt64?) = (0, 0)
@@ -265,6 +266,7 @@ extension UserFacts {
       authenticator.parameters.type == .hotp && HeldCounter.isHeld(values.lastAccepted)
         ? authenticator.name.text : nil
     }
+    backupCodesLeft = record.enrollment.backupCodes?.left(state.backupCodes) ?? 0
     aheadUntil =
       zip(authenticators, state.authenticators).lazy.compactMap { authenticator, values in
         authenticator.aheadOfClock(values.lastAccepted, throttle, at: now)

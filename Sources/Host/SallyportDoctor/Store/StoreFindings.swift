@@ -259,11 +259,12 @@ struct StoreFindings {
     let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
     return .error(
       "user-ahead", area,
-      "the last accepted code of \(name) is ahead of the clock; codes are refused until "
-        + "\(time), backup codes work", fixes: [sallyport("resync", name)], effect: .locksOut(name),
+      "the last accepted code of \(name) is ahead of the clock; codes are refused until \(time)"
+        + (user.backupCodesLeft > 0 ? ", backup codes work" : ""),
+      fixes: [sallyport("resync", name)], effect: .locksOut(name),
       ofUser: Finding.OfUser(
         name: name, before: "the last accepted codes of ",
-        after: "are ahead of the clock; codes are refused for now, backup codes work"))
+        after: "are ahead of the clock; codes are refused for now"))
   }
 
   private func held(_ user: UserFacts, _ name: String) -> Finding? {

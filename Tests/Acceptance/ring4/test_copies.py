@@ -18,6 +18,7 @@ from test_adopt import files, places
 MACHINE_ID, WORD = Path("/etc/machine-id"), Path("/etc/security/sallyport-machine")
 TOLD = Path("/run/sallyport-machine.told")
 WARNING = "this store was made on another machine (by its machine-id): codes used there are good here"
+FIX = '; "sallyport prepare --new-machine" refuses them'
 
 
 def become(number):
@@ -65,7 +66,9 @@ def after(enrollment, seconds=360):
 
 def test_a_copy_is_told_by_doctor_and_once_a_boot_and_locks_nobody_out(store, services, sink):
     enrollment = store.enroll(allow_missing=False)
-    assert prepare().returncode == 0 and found(store, "store-machine")["severity"] == "ok"
+    done = prepare()
+    assert done.returncode == 0 and "another machine" not in done.stderr
+    assert found(store, "store-machine")["severity"] == "ok"
     sink.flush()
     start = len(sink.lines)
     sallyport("pam", "status", "--check", "--settle", "0")
@@ -73,13 +76,15 @@ def test_a_copy_is_told_by_doctor_and_once_a_boot_and_locks_nobody_out(store, se
     become(2)
     for _ in range(3):
         sallyport("pam", "status", "--check", "--settle", "0")
-    assert alerts(sink, start) == [f"sallyport: {WARNING}"]
+    assert alerts(sink, start) == [f"sallyport: {WARNING}{FIX}"]
     TOLD.unlink()  # as a boot does
     sallyport("pam", "status", "--check", "--settle", "0")
     assert len(alerts(sink, start)) == 2
     told = found(store, "store-machine")
     assert (told["severity"], told["text"]) == ("warning", WARNING)
-    assert prepare().returncode == 0 and found(store, "store-machine")["severity"] == "warning"
+    done = prepare()
+    assert done.returncode == 0 and done.stderr == f"sallyport: warning: {WARNING}{FIX}\n"
+    assert found(store, "store-machine")["severity"] == "warning"
     with Driver(services) as driver:
         assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 

@@ -52,12 +52,19 @@ extension Context {
 
   private var word: String { stacks.root + Machine.word }
 
+  /// What a store of another machine means, and what to type; nil: it is this machine's.
+  func copyText(of store: Store, named path: String?) -> String? {
+    guard let parts = try? machine.difference(from: store), !parts.isEmpty else { return nil }
+    let fix = Invocation(verb: "prepare", store: path).command("prepare", "--new-machine")
+    return MachineMark.copyText(parts) + "; \"\(fix)\" refuses them"
+  }
+
   /// Tells the log, once a boot, where the store is another machine's.
-  func tellOfMachine(_ store: Store) {
-    guard let parts = try? machine.difference(from: store), !parts.isEmpty else { return }
+  func tellOfMachine(_ store: Store, named path: String?) {
+    guard let text = copyText(of: store, named: path) else { return }
     let told = stacks.root + "/run/sallyport-machine.told"
     if (try? facts(of: told)) != nil { return }
-    tellLog(LOG_ALERT, MachineMark.copyText(parts))
+    tellLog(LOG_ALERT, text)
     try? replaceFile(told, [])
   }
 }

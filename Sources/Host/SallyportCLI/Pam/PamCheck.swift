@@ -45,7 +45,7 @@ struct PamCheck {
   /// loosens is left to root's `prepare`.
   private func adoptNotes() {
     guard let store = try? context.store(shared) else { return }
-    context.tellOfMachine(store)
+    context.tellOfMachine(store, named: shared.store)
     for text in context.adoptNotes(in: store, shared, isOrdered: false) {
       context.output(shared).warn(text)
     }

@@ -54,7 +54,8 @@ struct Prepare: Verb {
       let machine = context.machine
       try storing { () throws(StoreTrouble) in try context.mark(store, shared) }
       let texts =
-        machine.refusingLines + PolicyText.unsureGroups(on: machine)
+        [context.copyText(of: store, named: shared.store)].compactMap { $0 } + machine.refusingLines
+        + PolicyText.unsureGroups(on: machine)
         + context.adoptNotes(in: store, shared, isOrdered: true)
       for text in texts { output.warn(text) }
     }

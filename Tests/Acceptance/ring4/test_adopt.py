@@ -90,6 +90,18 @@ def test_an_exemption_stays_behind(store, services, change):
     assert '"exempt"' not in shown.stdout, shown.stdout
 
 
+@pytest.mark.parametrize("level", ["require", "exempt"])
+def test_the_note_of_the_name_before_ends_and_its_undoing_ends_no_requirement(
+        store, request, level):
+    store.enroll(allow_missing=False)
+    assert sallyport(level, "alice", "--store", store.directory).returncode == 0
+    name, words = request.getfixturevalue("another_name")
+    assert adopt(store, name, *words).returncode == 0
+    assert not (store.directory / "unenrolled" / "alice").exists()
+    sallyport(level, "alice", "--undo", "--allow-missing", "--store", store.directory)
+    assert is_required(store, name) == (level == "require")
+
+
 @pytest.mark.parametrize("words,text", [
     (("alice", "--from", "bob"), "bob is an account still"),
     (("alice", "--from", "alice"), "already"),

@@ -40,6 +40,8 @@ extension Store {
       return .changed
     }
     try require(of: record, by: account)
+    // No account has that name, and a new one is another person.
+    if isRenamed { try setLevel(nil, of: Account(name: former, uid: nil), Accounts.find) }
     return try changing { users throws(StoreTrouble) in
       try users.holding(record) { () throws(StoreTrouble) in
         try put(record, as: account, in: old, users)
@@ -65,15 +67,14 @@ extension Store {
     users.wipe(made)
   }
 
-  /// Has the account enroll as the name and uid before had to, unless it has to earlier. What is
-  /// required of those stays: a new account that gets them has to enroll.
+  /// Has the account enroll as the name and uid before had to, unless it has to earlier: by a note
+  /// of its own, which the end of the note of the name before leaves. For the same name, the
+  /// requirement of the uid before stays: a new account that gets it has to enroll.
   private func require(of record: Record, by account: Account) throws(StoreTrouble) {
     let before = Account(name: record.enrollment.user, uid: record.enrollment.uid)
     guard case .required(let day) = try level(of: before) else { return }
-    if case .required(let own) = try level(of: account) {
-      guard let own else { return }
-      if let day, day >= own { return }
-    }
-    try setLevel(.required(from: day), of: account, Accounts.find)
+    let (own, uid) = (try note(of: account.name).level, account.uid)
+    let level = UserNote(level: own, uid: uid).level(of: uid, and: .required(from: day))
+    if level != own { try setLevel(level, of: account, Accounts.find) }
   }
 }

@@ -12,8 +12,8 @@ struct Adopt: Verb {
     discussion: """
       After usermod -u or -l, or on a new server, codes are refused: the enrollment is of another \
       uid or name. This gives it to the account, if it is the same person: authenticators, backup \
-      codes, what was used of them, and wrong codes. An exemption and remembered addresses stay \
-      behind.
+      codes, what was used of them, and wrong codes. An exemption and remembered addresses are \
+      not kept.
       """)
 
   @OptionGroup var shared: SubjectOptions<NoDefault>

@@ -31,7 +31,7 @@ package struct SourceProblem: Error, Equatable, Sendable {
   package static let date = SourceProblem(
     "the time of the last use does not have the form 2026-03-03T09:12:00L")
   package static let tooFewWords = SourceProblem("fields are missing")
-  package static let quote = SourceProblem("no name stands between two double quotes")
+  package static let quote = SourceProblem("a name with spaces stands between two double quotes")
   package static let outOfMemory = SourceProblem("out of memory")
 
   /// The other module rejects the value too.

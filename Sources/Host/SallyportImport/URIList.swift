@@ -42,8 +42,7 @@ package struct URIListLine: Sendable {
     let (name, start) = isOneUsers ? (nil, words[0].lowerBound) : URIListLine.name(text, words)
     user = name.map { text.bytes.bytes(in: $0.prefix(1024)) } ?? []
     do throws(SourceProblem) {
-      let isQuoted = text.first(of: words[0]) == UInt8(ascii: "\"")
-      guard isOneUsers || !isQuoted || name?.isEmpty == false else { throw .quote }
+      guard isOneUsers || name?.isEmpty == false else { throw .quote }
       // Names in a URI may contain spaces that should have been percent-encoded.
       let end = words[words.count - 1].upperBound
       guard start < end else { throw .tooFewWords }
@@ -54,11 +53,16 @@ package struct URIListLine: Sendable {
     }
   }
 
-  /// The user's name, and where what follows it begins; nil without the second of its two quotes.
+  /// The user's name, and where what follows it begins; nil without the second of its two quotes,
+  /// and where the URI comes after a second word.
   private static func name(_ text: SourceText, _ words: [Range<Int>]) -> (Range<Int>?, Int) {
     let (first, line) = (words[0], words[0].lowerBound..<words[words.count - 1].upperBound)
     guard text.first(of: first) == UInt8(ascii: "\"") else {
-      return (first, words.count > 1 ? words[1].lowerBound : line.upperBound)
+      let uris = words.firstIndex {
+        text.bytes.bytes(in: $0.prefix(10)) == Array("otpauth://".utf8)
+      }
+      let start = words.count > 1 ? words[1].lowerBound : line.upperBound
+      return (uris ?? 1 > 1 ? nil : first, start)
     }
     let inside = first.lowerBound + 1..<line.upperBound
     guard let end = text.offset(of: UInt8(ascii: "\""), in: inside) else {

@@ -52,8 +52,8 @@ extension EnrollmentConversation {
   /// Text first, because the ssh client puts its own words before the first line; the code last,
   /// because it is what stays on the screen. `isFirst`: nothing else of this user is valid.
   ///
-  /// A login may end before the first code, as sshd's LoginGraceTime does it. The entry that is then
-  /// left in the app has another ending than this one.
+  /// A login may end before the first code, as sshd's LoginGraceTime does it. The entry that is
+  /// then left in the app has another ending than this one.
   private func showSecret(of draft: Draft, isFirst: Bool) throws(PAMFailure) {
     let uri = draft.uri
     guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else {

@@ -3,6 +3,7 @@
 import pytest
 
 from support.directory import MISSING, Directory
+from support.hosts import edit
 from support.pam_driver import AUTH_ERR, Driver
 from support.sallyport import sallyport
 
@@ -47,10 +48,16 @@ def test_a_name_in_quotes_is_matched(asks, condition):
         assert found == is_asked and "match_user" not in told, told
 
 
-def test_a_name_without_quotes_is_named_with_them(asks):
-    is_asked, told = asks("match_user = john doe", NAME)
+@pytest.mark.parametrize("key,name", [
+    ("match_user", "john doe"), ("match_group", "Domain Users"), ("match_group", "Staff members")])
+def test_a_name_without_quotes_is_named_with_them(asks, key, name):
+    """A group whose second word is a group, too."""
+    if name == "Staff members":
+        edit("/etc/group", lambda text: text + "members:x:7001:\nStaff members:x:7002:bob\n")
+    is_asked, told = asks(f"{key} = {name}", NAME)
     assert is_asked
-    assert told.endswith(':2: warning: match_user: john doe is not matched: write it in quotes, "john doe"\n')
+    start = "match_user: " if key == "match_user" else ""
+    assert told.endswith(f':2: warning: {start}{name} is not matched: write it in quotes, "{name}"\n'), told
 
 
 def test_people_with_spaces_are_imported_and_required(directory, store, tmp_path):

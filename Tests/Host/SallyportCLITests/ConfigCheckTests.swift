@@ -101,7 +101,7 @@ import Testing
     #expect(done.status == 78)
     #expect(
       done.aside == """
-        \(file):2: \(key) words such as git:sshd, found "git"
+        \(file):2: \(key) words such as git:sshd, or "john doe:sshd" in quotes, found "git"
         \(file):2: \(key) the name of an account, no group and no pattern, found "@wheel:sudo"
         \(file):2: \(key) a PAM service in lower case after the colon, found "x:SUDO"
         \(file):5: [default] above this key is missing, found "without_code"

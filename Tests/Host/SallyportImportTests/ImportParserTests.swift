@@ -279,6 +279,7 @@ import Testing
   @Test(arguments: [
     ("alice", SourceProblem.tooFewWords), ("alice https://x", .uri(.scheme)),
     ("\"john doe \(uri)", .quote), ("\"\(uri)", .quote), ("\"\" \(uri)", .quote),
+    ("john doe \(uri)", .quote), ("john van doe \(uri)", .quote),
     ("otpauth://totp/x?secret=JBSWY3DP alice", .uri(.scheme)),
     ("alice otpauth://totp/x", .uri(.missing(.secret))),
     ("alice otpauth://totp/x?secret=JBSWY3DP&digits=5", .uri(.range(.digits, found: 5))),

@@ -81,17 +81,10 @@ struct PolicyCheck: Encodable {
       found.append((word, "match_user: \(flaw.text)\(more)", line))
     }
     return Dictionary(grouping: found, by: \.line).flatMap { line, flaws in
-      whole(flaws.map(\.word)).map { [($0, line)] } ?? flaws.map { ($0.text, line) }
+      let words = text.ruleUsers().filter { $0.1 == line }.map(\.0)
+      let whole = RuleName.whole(of: words, .account)
+      return whole.map { [("match_user: \($0.text)", line)] } ?? flaws.map { ($0.text, line) }
     }
-  }
-
-  /// The words of one line that are no accounts; together they may be the name of one.
-  private static func whole(_ words: [String]) -> String? {
-    guard words.count > 1, let name = UserName(words.joined(separator: " ").utf8),
-      let account = try? Accounts.find(name), account.uid != nil
-    else { return nil }
-    let own = account.name.text
-    return "match_user: \(own) is not matched: write it in quotes, \"\(own)\""
   }
 
   /// Not if that cannot be known.

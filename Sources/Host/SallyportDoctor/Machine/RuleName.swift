@@ -48,6 +48,20 @@ package struct RuleName {
     }
   }
 
+  /// The words of one line, of which one is no name, where they are one name together: in quotes
+  /// they are.
+  package static func whole(of words: [String], _ kind: Kind) -> Flaw? {
+    let name = words.joined(separator: " ")
+    let isThere =
+      switch kind {
+      case .account: (try? account(name)) != nil
+      case .group: (try? AccountBook.members(of: name)) != nil
+      }
+    guard words.count > 1, isThere else { return nil }
+    let shown = printable(name.utf8, limit: 100)
+    return Flaw(text: "\(shown) is not matched: write it in quotes, \"\(shown)\"")
+  }
+
   /// Its own name; nil if there is none.
   private static func account(_ word: String) throws(StoreTrouble) -> String? {
     guard let name = UserName(Array(word.utf8)) else { return nil }

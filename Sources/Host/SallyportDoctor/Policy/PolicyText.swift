@@ -103,7 +103,12 @@ extension PolicyText {
 
   /// Groups that do not exist or have no members, each with its line number.
   func flaws(of census: GroupCensus) -> [(RuleName.Flaw, Int)] {
-    words(of: .matchGroup).compactMap { name, line in census.flaw(of: name).map { ($0, line) } }
+    let all = words(of: .matchGroup)
+    return Dictionary(grouping: all, by: \.1).flatMap { line, words in
+      let flaws = words.compactMap { name, _ in census.flaw(of: name) }
+      let whole = flaws.isEmpty ? nil : RuleName.whole(of: words.map(\.0), .group)
+      return (whole.map { [$0] } ?? flaws).map { ($0, line) }
+    }
   }
 
   /// The words of all conditions of one kind; of lines that can be read, also where others cannot,

@@ -90,7 +90,7 @@ private struct PurposeReader {
     }
   }
 
-  private static var form: StaticString { "words such as git:sshd" }
+  private static var form: StaticString { "words such as git:sshd, or \"john doe:sshd\" in quotes" }
 
   private mutating func complain(_ line: Int, _ wanted: StaticString, about word: [UInt8]) {
     problems.append(

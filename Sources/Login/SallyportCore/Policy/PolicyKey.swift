@@ -60,7 +60,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .minimumFactors: "1, 2 or 3"
     case .tries: "a whole number from 1 to 5"
     case .hints, .selfService: "no or yes"
-    case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup: "names"
+    case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup:
+      "names, one with a space in two quotes"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
     }
   }

@@ -179,6 +179,22 @@ import Testing
       fix: "sallyport require bob --undo"
     ) { $0.notes = [note("bob", level: .required(from: nil), hasAccount: false)] },
     Breakage(
+      name: "a duty of a name before", wrong: "note-renamed warning",
+      fix: "sallyport require bert --by 2027-01-15 && sallyport require bob --undo"
+    ) {
+      let day = UserNote.Level.required(from: UnixTime(1_799_971_200))
+      $0.notes = [note("bob", level: day, hasAccount: false)]
+      $0.notes[0].holder = "bert"
+    },
+    Breakage(
+      name: "a duty of a name before, and of the one now", wrong: "note-no-account warning",
+      fix: "sallyport require bob --undo"
+    ) {
+      let level = UserNote.Level.required(from: nil)
+      $0.notes = [note("bob", level: level, hasAccount: false), note("bert", level: level)]
+      $0.notes[0].holder = "bert"
+    },
+    Breakage(
       name: "an exemption of an account before", wrong: "note-other-uid warning",
       fix: "sallyport exempt bob"
     ) { $0.notes = [note("bob", level: .exempt, uid: 1002)] },

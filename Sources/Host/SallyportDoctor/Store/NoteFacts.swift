@@ -1,6 +1,7 @@
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
+import SallyportSupport
 package import SallyportSystem
 
 /// The note of one user, a file in `unenrolled`, which is stored apart from an enrollment.
@@ -19,6 +20,8 @@ struct NoteFacts: Equatable {
   /// nil if no account is found, and the account database cannot be read or has other sources than
   /// files, of which one may be away.
   var hasAccount: Bool? = true
+  /// The account of another name that has `uid`, where there is none of this name.
+  var holder: String?
 }
 
 extension StoreFacts {
@@ -64,6 +67,7 @@ extension NoteFacts {
       accountUID = try Accounts.find(user).uid
       let isSeen = accountUID != nil || NameSources(of: "passwd", on: machine).areFiles
       hasAccount = isSeen ? accountUID != nil : nil
+      if hasAccount == false, let uid { holder = (try? Accounts.find(uid: uid))?.name.typed }
     } catch {
       hasAccount = nil
     }

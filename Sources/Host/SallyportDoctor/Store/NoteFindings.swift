@@ -18,7 +18,8 @@ struct NoteFindings {
       ]
     }
     return store.notes.compactMap { note in
-      broken(note) ?? unseen(note) ?? forNobody(note) ?? forAnother(note) ?? enrolled(note)
+      broken(note) ?? unseen(note) ?? renamed(note) ?? forNobody(note) ?? forAnother(note)
+        ?? enrolled(note)
     }
   }
 
@@ -96,6 +97,27 @@ struct NoteFindings {
       ofUser: Finding.OfUser(
         name: shown(name), before: "",
         after: "are exempt and are not found: deleted, or a source of accounts is away"))
+  }
+
+  /// Another name has the uid, and has to enroll by this note alone: undone, it ends that too.
+  private func renamed(_ note: NoteFacts) -> Finding? {
+    guard case .required(let from) = note.level, let name = note.name, let holder = note.holder,
+      !store.notes.contains(where: {
+        if case .required = $0.level { $0.name == holder } else { false }
+      })
+    else { return nil }
+    let day = from.flatMap { CalendarDate($0, inUTC: true)?.isoDay }
+    let require = Invocation(verb: "require", user: holder, store: option)
+      .command("require", day.map { "--by \($0)" } ?? "")
+    let undo = Invocation(verb: "require", user: name, store: option).command("require", "--undo")
+    return .warning(
+      "note-renamed", .people,
+      "\(shown(name)) has to enroll, and there is no such account: \(shown(holder)) has the uid, and "
+        + "has to enroll for it", fixes: [.command("\(require) && \(undo)")],
+      ofUser: Finding.OfUser(
+        name: shown(name), before: "",
+        after: "have to enroll, and have no account: others have their uids, and have to for that")
+    )
   }
 
   /// A new account with this name would get the level that was set for somebody else.

@@ -224,6 +224,14 @@ def test_without_an_answer_nothing_changes(store, another_uid):
     done = sallyport("adopt", name, "--from", "other", "--store", store.directory, typed="n\n")
     assert done.returncode != 0 and files(store) == ["other"]
     assert f"other, uid {OLD}" in done.stdout and f"{name}, uid {NEW}" in done.stdout
+    line = f"sallyport adopt {name} --from other --store {store.directory}"
+    for more, options in (((), "--uid UID --yes"), (("--uid", OLD), "--yes")):
+        done = sallyport("adopt", name, "--from", "other", "--store", store.directory, *more,
+                         typed="")
+        assert done.returncode == 1 and files(store) == ["other"]
+        assert done.stderr == (
+            "sallyport: there is no terminal to ask on: nothing was changed\n"
+            f"hint: {' '.join([line, *map(str, more), options])}  # does not ask\n")
 
 
 def places(report, store):

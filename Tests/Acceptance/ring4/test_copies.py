@@ -227,7 +227,11 @@ def test_without_an_answer_a_copy_stays_as_it_is(store):
     before = contents(store)
     for words in (("--new-machine",), ("--empty",)):
         assert prepare(*words, typed="n\n").returncode != 0
-        assert prepare(*words).returncode != 0
+        done = prepare(*words)
+        assert done.returncode == 1 and done.stderr == (
+            "sallyport: there is no terminal to ask on: nothing was changed\n"
+            f"hint: sallyport prepare {words[0]} --yes  # does not ask\n")
+        assert "from now on" not in done.stdout
     for words in (("--yes",), ("--new-machine", "--empty"), ("--new-machine", "--store-only")):
         assert prepare(*words).returncode == 64
     assert contents(store) == before

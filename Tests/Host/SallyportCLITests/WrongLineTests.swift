@@ -262,4 +262,25 @@ import Testing
     let piped = FakeTerminal(isInteractive: false)
     #expect(bench.run("verify", on: piped, caller: "alice").status == 64)
   }
+
+  @Test(arguments: [
+    (["prepare", "--empty"], "--yes"), (["adopt", "--all", "FILE"], "--yes"),
+    (["enroll", "alice", "--allow-missing", "--force"], "--no-confirm"),
+  ])
+  func `What asks names the option that does not ask where there is no terminal`(
+    words: [String], option: String
+  ) throws {
+    _ = try bench.enroll()
+    let before = try bench.content()
+    let words = words.map { $0 == "FILE" ? bench.policyFile : $0 }
+    let done = bench.run(arguments: words, on: FakeTerminal([.ends], isInteractive: false))
+    let line = (["sallyport"] + words + ["--store", bench.directory, option])
+      .joined(separator: " ")
+    #expect(done.status == 1)
+    #expect(done.aside.hasPrefix("sallyport: there is no terminal to ask on: "), "\(done.aside)")
+    #expect(
+      done.aside.hasSuffix("nothing was changed\nhint: \(line)  # does not ask\n"),
+      "\(done.aside)")
+    #expect(try bench.content() == before)
+  }
 }

@@ -162,6 +162,16 @@ extension CommandError {
     CommandError(.refused, consequence.text)
   }
 
+  /// No answer came, as there is no terminal. `options`: with them nothing is asked;
+  /// empty: that cannot be told without a terminal.
+  static func nobodyToAsk(_ consequence: Consequence, _ options: [String]) -> CommandError {
+    CommandError {
+      Message(
+        "there is no terminal to ask on: \(consequence.text)", .refused,
+        hints: [$0.again(options, remark: options.isEmpty ? "on a terminal" : "does not ask")])
+    }
+  }
+
   package static func stopped(_ interruption: Interruption, _ consequence: Consequence)
     -> CommandError
   {

@@ -126,12 +126,21 @@ extension Output {
       as: { CommandError.stopped($0, consequence) })
   }
 
-  /// As `agrees`, but throws unless the answer is yes.
-  func insist(_ question: String, usually: Bool = false, or consequence: Consequence)
-    throws(CommandError)
-  {
-    guard try agrees(question, usually: usually, or: consequence) else {
-      throw .declined(consequence)
+  /// As `agrees`, but throws unless the answer is yes. `options`: the same command with them does
+  /// not ask; where there is no terminal and no answer, that is told.
+  func insist(
+    _ question: String, usually: Bool = false, or consequence: Consequence,
+    unless options: [String] = ["--yes"]
+  ) throws(CommandError) {
+    let isAgreed: Bool
+    do throws(Interruption) {
+      isAgreed = try agrees(question, usually: usually)
+    } catch {
+      guard error == .endOfInput, !terminal.isInteractive else {
+        throw .stopped(error, consequence)
+      }
+      throw .nobodyToAsk(consequence, options)
     }
+    guard isAgreed else { throw .declined(consequence) }
   }
 }

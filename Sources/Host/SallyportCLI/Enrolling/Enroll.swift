@@ -71,7 +71,7 @@ struct Enroll: Verb {
     let existing = try person.existing(force: force)
     context.terminal.watchForInterruption()
     if let question = existing.question(subject.user), !noConfirm {
-      try output.insist(question, or: .notEnrolled)
+      try output.insist(question, or: .notEnrolled, unless: ["--no-confirm"])
     }
     try person.rehearse()
     let draft = try authenticator.draft(

@@ -201,7 +201,8 @@ struct PamEnable: Verb {
     }
     let disable = sallyportCommand("pam disable", on: [service])
     output.say("As it was: \(disable), then enable it again.")
-    try output.insist("Leave it as it is, and expect that from now on?", or: .nothingChanged)
+    try output.insist(
+      "Leave it as it is, and expect that from now on?", or: .nothingChanged, unless: [])
     let lock = try context.lockPam()
     guard let shown, shown == context.machine.newServiceRecord(of: service, at: now),
       known == context.machine.serviceRecord(of: service).value

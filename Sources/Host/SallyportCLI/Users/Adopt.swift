@@ -39,7 +39,9 @@ struct Adopt: Verb {
     if all != nil, shared.argument.name != nil || from != nil || uid != nil {
       throw ValidationError("--all takes no user, no --from and no --uid")
     }
-    if yes, uid == nil, all == nil { throw ValidationError("--yes needs --uid, the uid before") }
+    if yes, uid == nil, all == nil {
+      throw ValidationError("--yes needs --uid, the uid before; without --yes it is shown")
+    }
   }
 
   private struct Answer: Encodable {
@@ -209,7 +211,8 @@ struct Adopt: Verb {
     if let holder { output.say("Of \(before) is \(holder) now: perhaps the person meant.") }
     output.say("A name or a uid may be another person's by now.")
     try output.insist(
-      "Is \(account.name.text) the person who was enrolled?", or: .nothingChanged)
+      "Is \(account.name.text) the person who was enrolled?", or: .nothingChanged,
+      unless: (uid == nil ? ["--uid", "UID"] : []) + ["--yes"])
   }
 }
 

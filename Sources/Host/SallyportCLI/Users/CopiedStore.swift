@@ -39,7 +39,8 @@ struct CopiedStore {
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
       .filter { isCopy || rest?.left.contains($0.directory) == true }
     if asks {
-      output.say("Codes up to now and all backup codes are refused from now on, counters until")
+      output.say(
+        "After a yes, codes up to now and all backup codes are refused, and counters until")
       output.say("they are synchronized.")
       try output.insist(
         "\(counted(names.count, "enrollment")). Was the store copied from another machine?",

@@ -57,8 +57,13 @@ package struct Invocation: Equatable {
 extension Invocation {
   /// The command that was typed, with one more option.
   package func again(_ option: String = "", remark: String = "") -> String {
-    if typed.isEmpty { return command(verb, option, remark: remark) }
-    let more = option.isEmpty || typed.contains(option) ? [] : [option]
+    again(option.isEmpty ? [] : [option], remark: remark)
+  }
+
+  /// The command that was typed, with more words.
+  package func again(_ words: [String], remark: String = "") -> String {
+    if typed.isEmpty { return command(verb, words.joined(separator: " "), remark: remark) }
+    let more = words.filter { !typed.contains($0) }
     let end = typed.firstIndex(of: "--") ?? typed.count
     return line(Array(typed[..<end]) + more + Array(typed[end...]), remark)
   }

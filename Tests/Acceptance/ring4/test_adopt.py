@@ -135,9 +135,12 @@ def test_who_is_enrolled_keeps_what_is_his(store, another_name):
     remove_account("alice")
     store.enroll(user=name, allow_missing=False)
     before = store.enrollment(name).read_bytes()
-    done = sallyport("adopt", name, *words, "--uid", NEW, "--yes", "--store", store.directory)
-    assert done.returncode != 0 and store.enrollment(name).read_bytes() == before
-    assert files(store) == ["alice", name]
+    line = ["adopt", name, *words, "--store", store.directory]
+    for done in (sallyport(*line, "--uid", NEW, "--yes"), sallyport(*line, typed="y\n")):
+        assert done.returncode != 0 and store.enrollment(name).read_bytes() == before
+        assert files(store) == ["alice", name] and "the person" not in done.stdout
+        hint = f"sallyport unenroll {name} --store {store.directory} --force  # then adopt again"
+        assert f"hint: {hint}\n" in done.stderr, done.stderr
 
 
 def test_a_uid_that_somebody_else_has_now_is_told_and_refused_without_a_question(store):

@@ -119,6 +119,7 @@ struct Adopt: Verb {
       if former != account.name, try isAdopted(account, in: store) { return nil }
       throw .notEnrolledBefore(former, inFleet: subject.context.fleet?.isHost == true)
     }
+    if former != account.name, try isEnrolled(account, in: store) { throw .enrolledHere }
     let (user, before) = (record.enrollment.user, record.enrollment.uid)
     if former == account.name, before == own { return nil }
     // Else it was cut short.
@@ -180,6 +181,14 @@ struct Adopt: Verb {
       if record == nil { record = try store.record(of: holder.name, for: holder) }
       guard let uid = record?.enrollment.uid else { return false }
       return uid == line.uid || uid == holder.uid
+    }
+  }
+
+  /// Whether there is an enrollment under its name, whatever is in it.
+  private func isEnrolled(_ account: Account, in store: Store) throws(CommandError) -> Bool {
+    try storing { () throws(StoreTrouble) in
+      let own = try store.storedName(of: account.name).directory
+      return try store.enrolledNames().contains { $0.directory == own }
     }
   }
 
@@ -257,6 +266,12 @@ extension CommandError {
     Message(
       "the enrollment of \($0.who) is of this account already: nothing was changed", .exists,
       hints: [$0.command("status")])
+  }
+
+  fileprivate static let enrolledHere = CommandError {
+    Message(
+      "\($0.who) is enrolled already: nothing was changed", .exists,
+      hints: [$0.command("unenroll", "--force", remark: "then adopt again")])
   }
 
   fileprivate static let changedMeanwhile = CommandError {

@@ -193,6 +193,29 @@ def test_the_earlier_day_of_two_requirements_holds(store, another_name):
     assert "from = none" in note, note
 
 
+def test_each_name_of_a_person_who_was_renamed_tells_of_the_other(store, another_name):
+    name, words = another_name
+    remove_account(name)
+    add_account("alice", OLD)
+    store.enroll(allow_missing=False)
+    remove_account("alice")
+    add_account(name, OLD)
+    line = f"hint: sallyport adopt {name} --store {store.directory} {' '.join(words)}"
+    told = f"{line}  # if it is the same person: alice is enrolled with this uid and is not found\n"
+    for verb, user in (("status", name), ("status", "alice"), ("adopt", name)):
+        done = sallyport(verb, user, "--store", store.directory)
+        assert done.returncode != 0 and told in done.stderr, (verb, user, done.stderr)
+        assert "sallyport enroll" not in done.stderr
+    # Two that the uid joins, and one who is enrolled.
+    shutil.copytree(store.directory / "users" / "alice", store.directory / "users" / "alan")
+    other = store.directory / "users" / "alan" / "enrollment"
+    other.write_text(other.read_text().replace("user = alice", "user = alan"))
+    assert line not in sallyport("status", name, "--store", store.directory).stderr
+    shutil.rmtree(other.parent)
+    store.enroll(user=name, allow_missing=False)
+    assert line not in sallyport("status", "alice", "--store", store.directory).stderr
+
+
 def test_what_was_unenrolled_after_a_kill_does_not_come_back(store, another_name, tmp_path):
     name, words = another_name
     store.enroll(user=name, allow_missing=False)

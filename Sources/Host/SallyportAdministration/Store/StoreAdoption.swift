@@ -4,7 +4,40 @@ import OneTimePassword
 package import SallyportCore
 package import SallyportSystem
 
+/// An account that is not enrolled, and the name of the one enrollment that its uid alone joins
+/// with it: no account is found by that name. It was renamed, or a new person got the uid.
+package struct RenamedPair {
+  package let former: UserName
+  package let account: Account
+}
+
 extension Store {
+  /// The pair of which this is one, an account or a name that no account has; nil if there is none,
+  /// or the uid joins several.
+  package func renamedPair(with one: Account) throws(StoreTrouble) -> RenamedPair? {
+    var account = one
+    if one.uid == nil {
+      guard let uid = try load(stored: storedName(of: one.name))?.enrollment.uid,
+        let found = try Accounts.find(uid: uid)
+      else { return nil }
+      account = found
+    }
+    let names = try enrolledNames()
+    let own = try storedName(of: account.name).directory
+    if names.contains(where: { $0.directory == own }) { return nil }
+    var joined: [UserName] = []
+    try load(all: names) { _, found in
+      guard case .success(let record?) = found, let uid = record.enrollment.uid,
+        uid == account.uid
+      else { return }
+      joined.append(record.enrollment.user)
+    }
+    var former: [UserName] = []
+    for name in joined where try Accounts.find(name).uid == nil { former.append(name) }
+    guard former.count == 1, let name = former.first else { return nil }
+    return RenamedPair(former: name, account: account)
+  }
+
   /// What is enrolled under the name before, to be given to this account; nil if nothing is. It has
   /// the account's own name in it already where giving it was cut short.
   package func record(of former: UserName, for account: Account) throws(StoreTrouble) -> Record? {

@@ -117,7 +117,9 @@ struct Adopt: Verb {
       ?? account.name
     guard let record = try self.record(of: former, for: account, in: store) else {
       if former != account.name, try isAdopted(account, in: store) { return nil }
-      throw .notEnrolledBefore(former, inFleet: subject.context.fleet?.isHost == true)
+      let error = CommandError.notEnrolledBefore(
+        former, inFleet: subject.context.fleet?.isHost == true)
+      throw former == account.name ? error.hinting(at: account, in: store) : error
     }
     if former != account.name, try isEnrolled(account, in: store) { throw .enrolledHere }
     let (user, before) = (record.enrollment.user, record.enrollment.uid)

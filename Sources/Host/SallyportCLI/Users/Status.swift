@@ -34,11 +34,14 @@ struct Status: Verb {
         isInFleet: person.isInFleet)
       return tell(report, try ways(of: person.account, subject.output, context), subject.output)
     } catch {
-      guard case .notEnrolled = error.cause else { throw error }
+      let told =
+        person.isInFleet ? error : error.hinting(at: person.account, in: subject.store)
+      guard case .notEnrolled = error.cause else { throw told }
       let report = AbsenceReport(
         account: person.account, record: record, now: now, isInFleet: person.isInFleet)
       let ways = try ways(of: person.account, subject.output, context)
-      return tell(report, ways, subject.output, in: context)
+      subject.output.answer(report.facts, report.text + ways)
+      return tell(hintsOf: told, in: context)
     }
   }
 
@@ -61,11 +64,8 @@ struct Status: Verb {
     return Sysexit.done.rawValue
   }
 
-  private func tell(
-    _ report: AbsenceReport, _ ways: String, _ output: Output, in context: Context
-  ) -> Int32 {
-    output.answer(report.facts, report.text + ways)
-    let message = CommandError.notEnrolled.message(invocation(in: context))
+  private func tell(hintsOf error: CommandError, in context: Context) -> Int32 {
+    let message = error.message(invocation(in: context))
     for hint in message.hints {
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
     }

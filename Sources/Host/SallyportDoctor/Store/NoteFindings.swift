@@ -112,8 +112,8 @@ struct NoteFindings {
     let undo = Invocation(verb: "require", user: name, store: option).command("require", "--undo")
     return .warning(
       "note-renamed", .people,
-      "\(shown(name)) has to enroll, and there is no such account: \(shown(holder)) has the uid, and "
-        + "has to enroll for it", fixes: [.command("\(require) && \(undo)")],
+      "\(shown(name)) has to enroll, and there is no such account: \(shown(holder)) has the uid, "
+        + "and has to enroll for it", fixes: [.command("\(require) && \(undo)")],
       ofUser: Finding.OfUser(
         name: shown(name), before: "",
         after: "have to enroll, and have no account: others have their uids, and have to for that")

@@ -29,6 +29,10 @@ class Child(pexpect.spawn):
                 self.flag_eof = False
                 time.sleep(0.002)
 
+    def isalive(self):
+        """After a hang-up pexpect waits here until the program has ended."""
+        return not self._has_ended() or super().isalive()
+
     def _has_ended(self):
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

@@ -1,5 +1,6 @@
 """A store that was copied to another machine, or that is to go with an image."""
 
+import datetime
 import json
 import os
 import re
@@ -178,15 +179,24 @@ def test_what_was_used_on_the_original_is_refused_on_the_copy(store, services):
     assert prepare().returncode == 0
     become(2)
     code, backup = enrollment.code(), enrollment.backup_codes[0]  # used on the original
+    begun = time.time()
     done = prepare("--new-machine", "--yes")
     assert done.returncode == 0, done.stderr
     assert "No backup codes now: alice." in done.stdout and "both take the same" in done.stdout
     assert found(store, "store-machine")["severity"] == "ok"
-    assert "backup codes work" not in found(store, "user-ahead")["text"]
+    until = re.search(r"^Codes are accepted again at (\S+)\.$", done.stdout, re.M)[1]
+    told = found(store, "user-ahead")
+    assert told["severity"] == "warning" and told["text"].startswith(
+        f"codes of alice wait until {until} (prepare --new-machine,")
+    assert "backup codes work" not in told["text"] and "resync" not in json.dumps(told)
+    end = datetime.datetime.fromisoformat(until.replace("Z", "+00:00")).timestamp()
+    assert 300 < end - begun <= 331 + time.time() - begun
     with Driver(services) as driver:
         assert driver.login("login", "alice", code).result == AUTH_ERR
         assert driver.login("login", "alice", backup).result == AUTH_ERR
-        moment, code = after(enrollment)
+        moment, code = int(end), enrollment.code(int(end))
+        early = enrollment.code(moment - 1)
+        assert driver.login("login", "alice", early, at=moment - 1).result == AUTH_ERR
         assert driver.login("login", "alice", code, at=moment).result == SUCCESS
         assert driver.login("login", "alice", code, at=moment).result == AUTH_ERR
         fresh = store.regenerate()[0]

@@ -140,6 +140,13 @@ import Testing
       fix: "sallyport resync alice", effect: .locksOut("alice")
     ) { $0.users[0].aheadUntil = UnixTime(1_900_000_000) },
     Breakage(
+      name: "a pause", wrong: "user-ahead warning",
+      fix: "sallyport backup-codes alice --regenerate"
+    ) {
+      ($0.users[0].aheadUntil, $0.users[0].isPaused) = (UnixTime(1_900_000_000), true)
+      $0.users[0].backupCodesLeft = 0
+    },
+    Breakage(
       name: "a state from a backup", wrong: "user-restored warning",
       fix: "sallyport backup-codes alice --regenerate"
     ) { $0.users[0].state = FileFacts(modified: 1000, born: 2000) },

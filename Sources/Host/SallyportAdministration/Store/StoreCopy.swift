@@ -6,23 +6,44 @@ package import SallyportSystem
 
 extension Store {
   /// Takes as used what may have been used on the machine that the store comes from: codes up to
-  /// now and all backup codes. Counters wait for a `resync`. It is one write. nil: it is gone.
+  /// now and all backup codes. Counters wait for a `resync`. It is one write. `until`: when
+  /// the codes of all TOTP authenticators are accepted again. nil: it is gone.
   package func distrustCopy(
     stored name: StoredName, at now: () throws(StoreTrouble) -> UnixTime
-  ) throws(StoreTrouble) -> Enrollment? {
+  ) throws(StoreTrouble) -> (enrollment: Enrollment, until: UnixTime?)? {
     var path = ""
     for _ in 0..<3 {
       guard let record = try load(stored: name) else { return nil }
       let done = try transact(record, asKnown: true) {
-        (enrollment, state) throws(StoreTrouble) -> (Void, LoginState) in
+        (enrollment, state) throws(StoreTrouble) -> (UnixTime?, LoginState) in
         var state = state
         state.distrustCopy(of: enrollment, at: try now())
-        return ((), state)
+        let waits = zip(enrollment.authenticators, state.authenticators).compactMap {
+          $0.end(of: $1.lastAccepted ?? 0)
+        }
+        return (waits.max(), state)
       }
-      if case .committed = done { return record.enrollment }
+      if case .committed(let until) = done { return (record.enrollment, until) }
       path = record.path
     }
     throw .unsettled(path: path)
+  }
+}
+
+extension Authenticator {
+  /// Whether codes of `now` wait until `time` at most as long as `distrustCopy` has them wait, or a
+  /// damaged state. A clock that was ahead by as much leaves the same.
+  package func isPause(until time: UnixTime, at now: UnixTime) -> Bool {
+    guard case .totp(let period) = parameters.type else { return false }
+    let latest = timeStep(at: now.seconds, period: period) + UInt64(Policy.mostAdjacentIntervals)
+    return end(of: latest).map { time <= $0 } ?? false
+  }
+
+  /// The end of a time step; nil for an HOTP.
+  fileprivate func end(of step: UInt64) -> UnixTime? {
+    guard case .totp(let period) = parameters.type else { return nil }
+    let (time, overflow) = UInt64(period).multipliedReportingOverflow(by: step &+ 1)
+    return UnixTime(overflow ? Int64.max : Int64(clamping: time))
   }
 }
 

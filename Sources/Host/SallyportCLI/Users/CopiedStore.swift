@@ -47,10 +47,12 @@ struct CopiedStore {
         or: .nothingChanged)
     }
     var (done, failed, left): ([Enrollment], [String], [String]) = ([], [], [])
+    var until = now
     for name in names {
       do throws(StoreTrouble) {
-        if let enrollment = try distrust(name, isCopy ? nil : rest?.since) {
-          done.append(enrollment)
+        if let copy = try distrust(name, isCopy ? nil : rest?.since) {
+          done.append(copy.enrollment)
+          until = max(until, copy.until ?? until)
         }
       } catch {
         failed.append(tell(error, of: name))
@@ -67,7 +69,7 @@ struct CopiedStore {
         try context.markCopy(store, shared, left: left, since: now)
       }
     }
-    tell(done, failed)
+    tell(done, failed, until > now ? until : nil)
     return (failed.isEmpty ? Sysexit.done : .badData).rawValue
   }
 
@@ -83,22 +85,24 @@ struct CopiedStore {
   }
 
   /// nil: it is gone, or was made here after the first call, `since` then.
-  private func distrust(_ name: StoredName, _ since: UnixTime?) throws(StoreTrouble) -> Enrollment?
-  {
+  private func distrust(
+    _ name: StoredName, _ since: UnixTime?
+  ) throws(StoreTrouble) -> (enrollment: Enrollment, until: UnixTime?)? {
     if let since, let own = try store.load(stored: name), own.enrollment.created > since {
       return nil
     }
     return try store.distrustCopy(stored: name, at: context.now)
   }
 
-  private func tell(_ done: [Enrollment], _ failed: [String]) {
+  private func tell(_ done: [Enrollment], _ failed: [String], _ until: UnixTime?) {
     func names(_ enrollments: [Enrollment]) -> [String] { enrollments.map(\.user.text) }
     let counters = done.filter { $0.authenticators.contains { $0.parameters.type == .hotp } }
     let codes = done.filter { $0.backupCodes != nil }
     let invocation = Invocation(verb: "prepare", user: "NAME", store: shared.store)
     var lines = ["\(counted(done.count, "enrollment")) taken over, \(failed.count) not."]
+    if let until, let time = fact(until) { lines.append("Codes are accepted again at \(time).") }
     if !codes.isEmpty {
-      lines.append("No backup codes now: \(listed(names(codes))). New ones:")
+      lines.append("No backup codes now: \(listed(names(codes))). New ones, good at once:")
       lines.append("  " + invocation.command("backup-codes", "--regenerate"))
     }
     if !counters.isEmpty {

@@ -73,6 +73,8 @@ struct UserFacts {
   var isForNobody = false
   /// If the last accepted step is ahead of the clock: the time from which codes are accepted again.
   var aheadUntil: UnixTime?
+  /// That is not later than `prepare --new-machine` makes it.
+  var isPaused = false
   var backupCodesLeft = 0
   /// Seconds until the next code is checked, from known and from other origins; 0 for now, nil for
   /// never.
@@ -267,9 +269,13 @@ extension UserFacts {
         ? authenticator.name.text : nil
     }
     backupCodesLeft = record.enrollment.backupCodes?.left(state.backupCodes) ?? 0
-    aheadUntil =
-      zip(authenticators, state.authenticators).lazy.compactMap { authenticator, values in
-        authenticator.aheadOfClock(values.lastAccepted, throttle, at: now)
-      }.first
+    isPaused = true
+    for (authenticator, values) in zip(authenticators, state.authenticators) {
+      guard let until = authenticator.aheadOfClock(values.lastAccepted, throttle, at: now) else {
+        continue
+      }
+      aheadUntil = max(aheadUntil ?? until, until)
+      isPaused = isPaused && authenticator.isPause(until: until, at: now)
+    }
   }
 }

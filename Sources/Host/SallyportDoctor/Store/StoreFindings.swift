@@ -257,10 +257,19 @@ struct StoreFindings {
   private func ahead(_ user: UserFacts, _ name: String) -> Finding? {
     guard let until = user.aheadUntil else { return nil }
     let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
+    let help = user.backupCodesLeft > 0 ? ", backup codes work" : ""
+    if user.isPaused {
+      let why = "(prepare --new-machine, a damaged state, or the clock was ahead)"
+      return .warning(
+        "user-ahead", area, "codes of \(name) wait until \(time) \(why)\(help)",
+        fixes: help.isEmpty ? [sallyport("backup-codes", name, "--regenerate")] : [],
+        ofUser: Finding.OfUser(
+          name: name, before: "codes of ", after: "wait for some minutes \(why)"))
+    }
     return .error(
       "user-ahead", area,
       "the last accepted code of \(name) is ahead of the clock; codes are refused until \(time)"
-        + (user.backupCodesLeft > 0 ? ", backup codes work" : ""),
+        + help,
       fixes: [sallyport("resync", name)], effect: .locksOut(name),
       ofUser: Finding.OfUser(
         name: name, before: "the last accepted codes of ",

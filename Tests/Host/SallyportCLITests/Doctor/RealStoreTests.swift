@@ -34,7 +34,12 @@ import Testing
     let past = UnixTime(bench.now.seconds - 86400)
     // The second at which `verify` accepts a code again: after the step of the last one.
     let next = UnixTime((bench.now.seconds / 30 + 1) * 30)
-    #expect(facts(at: past).users[0].aheadUntil == next)
+    #expect(facts(at: past).users[0].aheadUntil == next && !facts(at: past).users[0].isPaused)
+    // As far ahead as `prepare --new-machine` leaves it, and a step more.
+    for (steps, isPaused) in [(Int64(10), true), (11, false)] {
+      let ahead = facts(at: UnixTime(bench.now.seconds - 30 * steps)).users[0]
+      #expect(ahead.aheadUntil == next && ahead.isPaused == isPaused)
+    }
     for _ in 0..<20 { bench.run("verify", "--user", "alice", on: FakeTerminal([.types("000000")])) }
     #expect(facts().users[0].waits.known != 0)
   }

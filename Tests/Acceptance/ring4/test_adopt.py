@@ -206,6 +206,10 @@ def test_each_name_of_a_person_who_was_renamed_tells_of_the_other(store, another
         done = sallyport(verb, user, "--store", store.directory)
         assert done.returncode != 0 and told in done.stderr, (verb, user, done.stderr)
         assert "sallyport enroll" not in done.stderr
+    for verb in (["status", name], ["doctor", "--user", name], ["doctor"]):
+        said = sallyport(*verb).stdout
+        assert f"if it is the same person: sallyport adopt {name} --from alice" in " ".join(said.split())
+        assert f"sallyport enroll {name}" not in said, said
     # Two that the uid joins, and one who is enrolled.
     shutil.copytree(store.directory / "users" / "alice", store.directory / "users" / "alan")
     other = store.directory / "users" / "alan" / "enrollment"

@@ -1,6 +1,8 @@
 import PAMStack
+import SallyportCore
 import SallyportDoctor
 import SallyportSupport
+import SallyportSystem
 
 /// Who gets in, as text.
 struct AccessText {
@@ -9,6 +11,8 @@ struct AccessText {
   let width: Int
   /// Whether the terminal can show ✓ and ✗; nil where nothing is called an error or a warning.
   var hasMarks: Bool?
+  /// Where people who were renamed are looked for; nil: nowhere.
+  var store: Store?
 
   /// With a group of accounts for each reason.
   var lines: [String] {
@@ -55,7 +59,8 @@ struct AccessText {
       let remedy = Remedy(
         group.verdict, of: users, at: service, group.location,
         isEnrolled: group.whose != nil
-          || table.rows.contains { $0.user == users.first && $0.isEnrolled })
+          || table.rows.contains { $0.user == users.first && $0.isEnrolled },
+        adoption: users.first.flatMap(adoption))
     else { return fixed }
     return remedy == place.map(Remedy.edit) ? fixed : fixed + self.lines(of: remedy)
   }
@@ -66,6 +71,14 @@ struct AccessText {
     return folded(parts, width - 11).enumerated().map {
       ($0 == 0 ? "      see: " : "           ") + $1
     }
+  }
+
+  /// The command for a person who has this name now and is enrolled under another.
+  private func adoption(of user: String) -> String? {
+    guard let store, let row = table.rows.first(where: { $0.user == user }),
+      let name = UserName(Array(user.utf8))
+    else { return nil }
+    return store.adoption(of: Account(name: name, uid: row.uid))?.command
   }
 
   private func mark(_ severity: Severity) -> String {
@@ -85,7 +98,7 @@ struct AccessText {
         cell.purpose == nil
         ? Remedy(
           cell.verdict, of: [cell.whose ?? row.user], at: cell.way.service, cell.location,
-          isEnrolled: cell.whose != nil || row.isEnrolled)
+          isEnrolled: cell.whose != nil || row.isEnrolled, adoption: adoption(of: row.user))
         : nil
       let index = same.firstIndex { $0.cell.isAlike(cell) && $0.remedy == remedy }
       if let index { same[index].names.append(name) } else { same.append(([name], cell, remedy)) }

@@ -162,10 +162,11 @@ enum Remedy: Equatable {
 
 extension Remedy {
   /// nil where there is none. `users`: whose password and code are asked for; a command is about
-  /// the first of them. `service`: PAM's name.
+  /// the first of them. `service`: PAM's name. `adoption`: the command that stands in place of
+  /// enrolling if the person was renamed.
   init?(
     _ verdict: Verdict, of users: [String], at service: String, _ location: FileLocation?,
-    isEnrolled: Bool
+    isEnrolled: Bool, adoption: @autoclosure () -> String? = nil
   ) {
     guard let user = users.first else { return nil }
     let known: Remedy?
@@ -180,11 +181,17 @@ extension Remedy {
       let words = users.map { Purpose.word($0, service) }.joined(separator: ", ")
       found = .see(["if it is meant:", "without_code = \(words)"])
     } else if !isEnrolled, known != nil, verdict.needsEnrollmentFirst {
-      found = .see(
-        ["of a person:", sallyportCommand("enroll", on: [user]) + ",", "then", found.step])
+      let first =
+        adoption().map { [Remedy.samePerson, $0 + ","] }
+        ?? ["of a person:", sallyportCommand("enroll", on: [user]) + ","]
+      found = .see(first + ["then", found.step])
+    } else if found == .command(sallyportCommand("enroll", on: [user])), let adoption = adoption() {
+      found = .see([Remedy.samePerson, adoption])
     }
     self = found
   }
+
+  private static let samePerson = "if it is the same person:"
 
   /// nil where the line that decides has to be edited.
   private static func against(_ barrier: Barrier, _ user: String, _ service: String) -> Remedy? {

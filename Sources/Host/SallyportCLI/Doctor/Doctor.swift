@@ -49,7 +49,7 @@ struct Doctor: Verb {
     let output = context.output(shared)
     let screen = context.terminal.screen(of: output.stream)
     let report = Report(
-      diagnosis: diagnosis, access: access, user: user,
+      diagnosis: diagnosis, access: access, user: user, store: store,
       hasMarks: screen?.isUTF8 == true && !context.isPlain, width: output.width)
     output.answer(report.facts, report.text)
     return report.status

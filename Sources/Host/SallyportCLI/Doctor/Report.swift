@@ -1,6 +1,7 @@
 import PAMStack
 import SallyportDoctor
 import SallyportSupport
+import SallyportSystem
 
 /// A diagnosis as text and as JSON.
 struct Report {
@@ -9,6 +10,8 @@ struct Report {
   var access: AccessTable?
   /// The account about which alone was asked.
   var user: String?
+  /// Where people who were renamed are looked for; nil: nowhere.
+  var store: Store?
   /// The terminal can show ✓ and ✗.
   let hasMarks: Bool
   /// In columns, at least 40; only what is to be copied may be wider.
@@ -27,7 +30,7 @@ struct Report {
     guard let access else {
       return folded("Who gets in: only root can tell (sudo sallyport doctor)", width)
     }
-    let text = AccessText(table: access, width: width, hasMarks: hasMarks)
+    let text = AccessText(table: access, width: width, hasMarks: hasMarks, store: store)
     return user == nil ? text.lines : access.rows.flatMap(text.lines(of:))
   }
 

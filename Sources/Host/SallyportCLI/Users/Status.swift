@@ -54,7 +54,7 @@ struct Status: Verb {
     guard options.store == nil, !output.isJSON else { return "" }
     let facts = try context.accessFacts(options, user: account.name)
     let table = AccessTable(facts).narrowed(to: nil, account.name.text)
-    let text = AccessText(table: table, width: output.width)
+    let text = AccessText(table: table, width: output.width, store: Store())
     let rows = table.rows.flatMap { text.lines(of: $0).dropFirst() }
     return rows.isEmpty ? "" : (["", "", "Ways in:"] + rows).joined(separator: "\n")
   }

@@ -24,7 +24,9 @@ struct RenamedFindings {
         isSame: RenamedFindings.isSame(name, holder.name))
     }
     return [changedForms(renamed.filter(\.isSame))].compactMap { $0 }
-      + renamed.filter { !$0.isSame }.map(finding)
+      + renamed.filter { !$0.isSame }.map { one in
+        finding(of: one, isAlone: renamed.count { $0.uid == one.uid } == 1)
+      }
   }
 
   /// Whether SSSD has one name for the other, with `use_fully_qualified_names` or without.
@@ -52,10 +54,11 @@ struct RenamedFindings {
       effect: .locksOut(who))
   }
 
-  private func adoption(of one: Renamed) -> Fix {
-    .command(
-      Invocation(verb: "adopt", user: one.holder, store: option)
-        .command("adopt", "--from \(shellQuoted(one.name))"))
+  private func adoption(of one: Renamed) -> Fix { .command(adoptionText(of: one)) }
+
+  private func adoptionText(of one: Renamed) -> String {
+    Invocation(verb: "adopt", user: one.holder, store: option)
+      .command("adopt", "--from \(shellQuoted(one.name))")
   }
 
   private func adoption(of people: [Renamed]) -> Fix {
@@ -64,13 +67,18 @@ struct RenamedFindings {
     return .command("printf '%s\\n' \(lines.joined(separator: " ")) >people && \(adopt)")
   }
 
-  /// The uid alone joins them, and uids are given again.
-  private func finding(of one: Renamed) -> Finding {
+  /// The uid alone joins them, and uids are given again. `isAlone`: it joins no others.
+  private func finding(of one: Renamed, isAlone: Bool) -> Finding {
     .warning(
       "user-renamed", area,
       "\(one.name) is enrolled (uid \(one.uid)) and is not found; uid \(one.uid) is \(one.holder): "
         + "\(one.name) was renamed, or \(one.holder) is a new person with the same uid",
-      fixes: [.advice("ask who it is; sallyport(1), adopt and unenroll")],
+      fixes: [
+        .advice(
+          parts: isAlone
+            ? ["ask who it is; if it is the same person:", adoptionText(of: one)]
+            : ["ask who it is; sallyport(1), adopt and unenroll"])
+      ],
       ofUser: Finding.OfUser(
         name: one.name, before: "",
         after: "are enrolled and are not found, and others have their uids: renamed, or new people")

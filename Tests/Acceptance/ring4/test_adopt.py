@@ -347,12 +347,12 @@ def test_five_hundred_people_are_adopted_by_a_file(store, services, tmp_path, fi
         figure(f"499 of 500 people adopted in {time.monotonic() - begun:.1f} s")
         assert done.returncode == 65, done.stderr
         assert f"{listed}:9: " in done.stderr and f"of uid {20007}" in done.stderr
-        assert "499 enrollments moved, 0 the account's already, 1 not" in done.stdout
+        assert "499 enrollments moved, 0 needed no move, 1 failed" in done.stdout
         lines[7] = f"{people[7]}:old-{people[7]}:20007"
         listed.write_text("\n".join(lines) + "\n")
         done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == "1 enrollment moved, 499 the account's already, 0 not.\n"
+        assert done.stdout == "1 enrollment moved, 499 needed no move, 0 failed.\n"
         assert files(store) == sorted(people)
         with Driver(services) as driver:
             for name, enrollment in kept.items():
@@ -368,7 +368,27 @@ def test_a_file_with_a_line_that_is_none_changes_nothing(store, tmp_path):
     listed.write_bytes(b"bob:alice:3001\r\nbob alice\r\n")
     done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
     assert done.returncode == 65 and f"{listed}:2: expected NAME:BEFORE:UID" in done.stderr
+    for line in ("bob:alice", "bob:alice:", "bob:alice:some"):
+        listed.write_text(line)
+        done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
+        assert done.returncode == 65 and done.stderr == (
+            f"sallyport: {listed}:1: no uid before, expected NAME:BEFORE:UID; nothing was changed\n"
+            f"hint: sallyport adopt bob --store {store.directory} --from alice"
+            "  # shows the uid, and asks\n")
+    listed.unlink()
+    done = sallyport("adopt", "--all", listed, "--yes", "--store", store.directory)
+    assert done.returncode == 66 and "ENOENT" in done.stderr, done.stderr
     assert files(store) == ["alice"]
+
+
+def test_the_people_of_a_file_are_shown_before_the_question(store, tmp_path):
+    store.enroll(allow_missing=False)
+    listed = tmp_path / "people"
+    listed.write_text(f"bob:alice:{OLD}\nnobody-here::7\n")
+    done = sallyport("adopt", "--all", listed, "--store", store.directory, typed="n\n")
+    assert done.returncode == 1 and files(store) == ["alice"]
+    assert done.stdout == (f"bob, uid {UIDS['bob']} now: before alice, uid {OLD}\n"
+                           "nobody-here, no account now: before nobody-here, uid 7\n"), done.stdout
 
 
 @pytest.mark.parametrize("uids", [(3011, 3012, 3013), (3011, 3012, 3011)], ids=["chain", "circle"])
@@ -396,13 +416,13 @@ def test_numbers_that_were_exchanged_are_adopted_by_a_file(store, services, tmp_
             store.enrollment("anna").write_bytes(kept["anna"])
         done = adopt_all(bert, anna)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == "2 enrollments moved, 0 the account's already, 0 not.\n"
+        assert done.stdout == "2 enrollments moved, 0 needed no move, 0 failed.\n"
         done = adopt_all(bert, anna)
-        assert done.stdout == "0 enrollments moved, 2 the account's already, 0 not.\n"
+        assert done.stdout == "0 enrollments moved, 2 needed no move, 0 failed.\n"
         # As interrupted after the first.
         store.enrollment("bert").write_bytes(kept["bert"])
         done = adopt_all(bert, anna)
-        assert done.stdout == "1 enrollment moved, 1 the account's already, 0 not.\n", done.stderr
+        assert done.stdout == "1 enrollment moved, 1 needed no move, 0 failed.\n", done.stderr
         with Driver(services) as driver:
             for name, enrollment in people.items():
                 code = enrollment.backup_codes[0]

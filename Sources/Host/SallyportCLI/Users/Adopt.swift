@@ -77,6 +77,7 @@ struct Adopt: Verb {
     let lines = try AdoptedLine.all(in: path)
     let output = context.output(shared.storeOptions)
     if !yes {
+      for line in lines { output.say(line.text(in: context)) }
       let people = counted(lines.count, "line")
       try output.insist("\(people). Is each of them the person of before?", or: .nothingChanged)
     }
@@ -100,8 +101,8 @@ struct Adopt: Verb {
     for text in failed { context.terminal.write(Array("sallyport: \(text)\n".utf8), to: .aside) }
     output.answer(
       Answers(users: done, already: already, failed: failed),
-      "\(counted(done.count, "enrollment")) moved, \(already.count) the account's already, "
-        + "\(failed.count) not.")
+      "\(counted(done.count, "enrollment")) moved, \(already.count) needed no move, "
+        + "\(failed.count) failed.")
     return (failed.isEmpty ? Sysexit.done : .badData).rawValue
   }
 

@@ -41,3 +41,14 @@ def test_pam_enable_says_that_its_people_are_not_seen(away, store):
     done = sallyport("pam", "enable", "sudo", "--dry-run")
     warning = "warning: people of a directory are not seen here, since it does not answer: getpwent: "
     assert done.returncode == 0 and warning in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", [
+    ["status"], ["enroll", "--no-confirm"], ["require"], ["unenroll", "--force"], ["doctor", "--user"],
+    ["adopt", "--uid", "1234", "--yes"]])
+def test_of_a_person_of_it_nothing_is_said_that_is_not_known(away, store, words):
+    store.enroll(allow_missing=False)
+    done = sallyport(*words, "dirk")
+    text = "it is not known whether there is an account dirk: a source in nsswitch.conf does not answer ("
+    assert done.returncode == 74 and text in done.stderr, done.stderr
+    assert "\nhint: getent passwd dirk\n" in done.stderr

@@ -45,7 +45,9 @@ struct Doctor: Verb {
     var diagnosis = Diagnosis(facts, option: options.store, version: Context.version)
     let whole = try access(store, facts, in: context)
     if let whole { diagnosis.settle(by: whole) }
-    let access = try whole.map { table throws(CommandError) in try narrowed(table, named) }
+    let access = try whole.map { table throws(CommandError) in
+      try narrowed(table, named, in: context)
+    }
     let output = context.output(shared)
     let screen = context.terminal.screen(of: output.stream)
     let report = Report(
@@ -69,11 +71,13 @@ struct Doctor: Verb {
   }
 
   /// `named`: the services that were named.
-  private func narrowed(_ table: AccessTable, _ named: [String]) throws(CommandError)
-    -> AccessTable
+  private func narrowed(_ table: AccessTable, _ named: [String], in context: Context)
+    throws(CommandError) -> AccessTable
   {
     let narrow = table.narrowed(to: named.isEmpty ? nil : named, user)
     if let user, narrow.rows.isEmpty {
+      // Throws where that is not known.
+      _ = try context.account(user)
       let name = printable(user.utf8, limit: 100)
       throw CommandError(
         .noUser, "\(name) has no way in: no account, password, key or rule")

@@ -11,6 +11,8 @@ extension Message {
     line.add(trouble)
     let text = String(decoding: line.bytes, as: UTF8.self)
     switch trouble {
+    case .system(let call, let name, let number) where ["getpwnam", "getpwuid"].contains("\(call)"):
+      self.init(unseen: name, number, at: invocation)
     case .system(_, _, let number): self.init(text, number, at: invocation)
     case .noStore:
       self.init(text, .noInput, hints: [invocation.command("enroll", remark: "makes one")])
@@ -33,6 +35,16 @@ extension Message {
     case .service(let path, let fault): self.init(text, fault, path)
     case .outOfMemory: self.init(text, .busy)
     }
+  }
+
+  /// A source of accounts does not answer. `name`: whose was asked for; empty if by the uid.
+  private init(unseen name: String, _ number: Int32, at invocation: Invocation) {
+    let what = name.isEmpty ? "whose a uid is" : "whether there is an account \(name)"
+    self.init(
+      "it is not known \(what): a source in nsswitch.conf does not answer (\(errnoText(number)))",
+      .inputOutput,
+      hints: name.isEmpty
+        ? [] : [SallyportSupport.lookup(of: invocation.user ?? name, in: "passwd")])
   }
 
   private init(_ text: String, _ number: Int32, at invocation: Invocation) {

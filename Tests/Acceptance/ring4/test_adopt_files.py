@@ -12,6 +12,13 @@ from support.sallyport import sallyport
 from test_adopt import OLD, files
 
 
+def log_in(services, people):
+    """Each by a backup code."""
+    with Driver(services) as driver:
+        for name, enrollment in people.items():
+            assert driver.login("login", name, enrollment.backup_codes[0]).result == SUCCESS
+
+
 def test_five_hundred_people_are_adopted_by_a_file(store, services, tmp_path, figure):
     """Each of them enrolled under another name and uid; one line is wrong, and the file is used
     again."""
@@ -47,10 +54,7 @@ def test_five_hundred_people_are_adopted_by_a_file(store, services, tmp_path, fi
         assert done.returncode == 0, done.stderr
         assert done.stdout == "1 enrollment moved, 499 needed no move, 0 failed.\n"
         assert files(store) == sorted(people)
-        with Driver(services) as driver:
-            for name, enrollment in kept.items():
-                code = enrollment.backup_codes[0]
-                assert driver.login("login", name, code).result == SUCCESS
+        log_in(services, kept)
     finally:
         passwd.write_text(before)
 
@@ -116,9 +120,6 @@ def test_numbers_that_were_exchanged_are_adopted_by_a_file(store, services, tmp_
         store.enrollment("bert").write_bytes(kept["bert"])
         done = adopt_all(bert, anna)
         assert done.stdout == "1 enrollment moved, 1 needed no move, 0 failed.\n", done.stderr
-        with Driver(services) as driver:
-            for name, enrollment in people.items():
-                code = enrollment.backup_codes[0]
-                assert driver.login("login", name, code).result == SUCCESS
+        log_in(services, people)
     finally:
         passwd.write_text(before)

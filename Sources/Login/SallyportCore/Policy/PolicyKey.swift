@@ -61,7 +61,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .tries: "a whole number from 1 to 5"
     case .hints, .selfService: "no or yes"
     case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup:
-      "names, one with a space in two quotes"
+      "names, one with a space in double quotes"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
     }
   }

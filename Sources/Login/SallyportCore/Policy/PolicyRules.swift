@@ -69,8 +69,8 @@ package final class PolicyRequest {
 /// The words of a value, separated by spaces and commas. One between double quotes may contain
 /// them.
 package struct Words {
-  package let text: Secret
-  package private(set) var rest: Range<Int>
+  private let text: Secret
+  private var rest: Range<Int>
 
   package init(_ text: Secret, _ value: Range<Int>) { (self.text, rest) = (text, value) }
 

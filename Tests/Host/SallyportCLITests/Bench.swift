@@ -20,6 +20,8 @@ final class Bench {
   var machine = Machine()
   /// nil: the command is built without a fleet, unless a test gives one.
   var fleet: (any FleetAccess)?
+  /// What was told the log of the system: priority and text.
+  var logged: [String] = []
   /// The machine's root directory as far as PAM reads it; there is none at first.
   var root: String { directory + ".root" }
   /// The policy file, which is empty at first.
@@ -42,7 +44,9 @@ final class Bench {
       terminal: terminal, effectiveUser: user, caller: caller,
       hostName: "web1.example.org", stacks: StackDirectory(root: root), policyFile: policyFile,
       edit: { self.editing($0) },
-      now: { () throws(StoreTrouble) in self.now }, machine: machine, fleet: fleet)
+      now: { () throws(StoreTrouble) in self.now },
+      tellLog: { self.logged.append("\($0) \($1)") }, loginUID: { nil }, machine: machine,
+      fleet: fleet)
   }
 
   struct Outcome {

@@ -1,3 +1,4 @@
+import Glibc
 import OneTimePassword
 import PAMStack
 package import SallyportCore
@@ -33,6 +34,14 @@ package struct Context {
   var tellLog: (_ priority: Int32, _ text: String) -> Void = { priority, text in
     ServiceLog.open(as: "sallyport", options: 0)
     ServiceLog.write(priority, text, limit: 4000)
+  }
+  /// The uid with which the session of this process began, as the kernel keeps it for audit; nil:
+  /// there is none, as in what a service starts.
+  var loginUID: () -> UInt32? = {
+    guard let file = try? OpenFile("/proc/self/loginuid", O_RDONLY),
+      let text = try? file.bytes(16), let uid = UInt32(String(decoding: text, as: UTF8.self))
+    else { return nil }
+    return uid == UserNote.noUID ? nil : uid
   }
   /// The terminal supports plain text only, or NO_COLOR is set.
   var isPlain = false

@@ -33,6 +33,9 @@ package protocol Person {
   func rehearse() throws(CommandError)
   /// Enrolls the person. Throws `enrolledMeanwhile`, but for one who is to be replaced.
   func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool) throws(CommandError)
+  /// Changes what is enrolled, once.
+  func amendOnce(_ change: EnrollmentChange, of pending: PendingLogin?) throws(CommandError)
+    -> Amendment
   /// What is kept of the person.
   func record() throws(CommandError) -> PersonRecord
   /// What is enrolled, and what was used of it; of a person in the fleet without secrets. Throws

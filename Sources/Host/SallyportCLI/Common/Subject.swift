@@ -46,6 +46,16 @@ struct Subject {
   func person(_ options: PolicyOptions? = nil, usesPolicy: Bool = true) throws(CommandError)
     -> any Person
   {
+    let person = try unrecorded(options, usesPolicy: usesPolicy)
+    // The log tells what root did: anybody can make a store of his own.
+    guard context.effectiveUser == 0 else { return person }
+    return RecordedPerson(
+      person: person, place: isStoreNamed ? [Act.Fact("store", store.root.bytes)] : [])
+  }
+
+  private func unrecorded(_ options: PolicyOptions?, usesPolicy: Bool) throws(CommandError)
+    -> any Person
+  {
     let (account, fleet) = (try account(), context.fleet)
     let mayBeInFleet = !isStoreNamed && entry == nil && fleet?.isHost ?? true
     guard mayBeInFleet || usesPolicy else { return files(of: account, under: Policy()) }

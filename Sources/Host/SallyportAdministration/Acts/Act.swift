@@ -1,0 +1,75 @@
+package import SallyportCore
+
+/// A change by which somebody logs in otherwise than before, or is asked otherwise: one line of the
+/// system's log, with the same keys whatever made the change.
+package struct Act: Equatable, Sendable {
+  /// Named as the verb of the command that does it.
+  package enum Verb: String, Sendable {
+    case enroll, unenroll, add, remove, rename, unlock, resync, forget, require, exempt
+    case backupCodes = "backup-codes"
+    /// The level of the policy holds again.
+    case level
+  }
+
+  /// A change that may have been made although its end was not seen has a line before it, too.
+  package enum Stage: String, Sendable { case will, done, failed }
+
+  package let verb: Verb
+  package let stage: Stage
+  package let user: UserName
+  /// What more is to say: keys and values, which somebody may have chosen.
+  package let facts: [Fact]
+
+  /// What the value says is escaped where it is written.
+  package struct Fact: Equatable, Sendable {
+    package let key: String
+    package let value: [UInt8]
+
+    package init(_ key: String, _ value: some Collection<UInt8>) {
+      (self.key, self.value) = (key, Array(value))
+    }
+  }
+
+  package init(_ verb: Verb, _ stage: Stage, for user: UserName, _ facts: [Fact] = []) {
+    (self.verb, self.stage, self.user, self.facts) = (verb, stage, user, facts)
+  }
+
+  /// `act=remove by=root(carol) loginuid=1000 for=alice authenticator=phone via=command stage=done`
+  package func text(by actor: Actor) -> String {
+    let words =
+      ["act=\(verb.rawValue)"] + actor.words + ["for=\(Act.field(user.bytes))"]
+      + facts.map { "\($0.key)=\(Act.field($0.value))" }
+    return (words + ["via=command", "stage=\(stage.rawValue)"]).joined(separator: " ")
+  }
+
+  /// A value that may be of somebody's choice: never like a further key.
+  static func field(_ value: [UInt8]) -> String {
+    String(decoding: escaped(value, asField: true), as: UTF8.self)
+  }
+}
+
+/// Who does something, by what the kernel knows; what the environment claims is told as a claim.
+package struct Actor: Equatable, Sendable {
+  /// The name of the effective user.
+  package let name: String
+  /// /proc/self/loginuid, which a session gets once, and sudo and su keep; nil: none was set.
+  package let login: (uid: UInt32, name: String?)?
+  /// SUDO_USER or DOAS_USER.
+  package let claimed: String?
+
+  package init(name: String, login: (uid: UInt32, name: String?)?, claimed: String?) {
+    (self.name, self.login, self.claimed) = (name, login, claimed)
+  }
+
+  package static func == (a: Actor, b: Actor) -> Bool { a.words == b.words }
+
+  var words: [String] {
+    let own = Act.field(Array(name.utf8))
+    guard let login else {
+      let claim = claimed.map { ["claimed=\(Act.field(Array($0.utf8)))"] } ?? []
+      return ["by=\(own)"] + claim
+    }
+    let person = login.name.map { "(\(Act.field(Array($0.utf8))))" } ?? ""
+    return ["by=\(own)\(login.name == name ? "" : person)", "loginuid=\(login.uid)"]
+  }
+}

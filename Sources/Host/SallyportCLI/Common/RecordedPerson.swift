@@ -1,0 +1,146 @@
+import Glibc
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import SallyportLogin
+import SallyportSupport
+import SallyportSystem
+
+/// A person: each change by root leaves lines in the system's log.
+struct RecordedPerson: Person {
+  let person: any Person
+  /// Of the change: which store, where not the usual one.
+  let place: [Act.Fact]
+
+  // MARK: as it is
+
+  var account: Account { person.account }
+  var login: LoginContext { person.login }
+  var context: Context { person.context }
+  var isInFleet: Bool { person.isInFleet }
+  var absence: CommandError { person.absence }
+  var changedMeanwhile: CommandError { person.changedMeanwhile }
+  func authority() throws(CommandError) -> any CodeAuthority { try person.authority() }
+  func error(for trouble: StoreTrouble) -> CommandError { person.error(for: trouble) }
+  func found() throws(CommandError) -> PendingLogin? { try person.found() }
+  func failed(_ error: CommandError) -> CommandError { person.failed(error) }
+  func clockOffset(of typed: Secret) throws(CommandError) -> Int64? {
+    try person.clockOffset(of: typed)
+  }
+  func existing(force: Bool) throws(CommandError) -> ExistingEnrollment {
+    try person.existing(force: force)
+  }
+  func rehearse() throws(CommandError) { try person.rehearse() }
+  func record() throws(CommandError) -> PersonRecord { try person.record() }
+  func enrolledRecord() throws(CommandError) -> (enrollment: Enrollment, state: LoginState) {
+    try person.enrolledRecord()
+  }
+  func level() throws(CommandError) -> UserNote.Level? { try person.level() }
+
+  // MARK: changes
+
+  func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool) throws(CommandError) {
+    try recorded(.enroll, named(enrollment.authenticators.map(\.name))) { () throws(CommandError) in
+      try person.enroll(enrollment, replacing: replacing, isCodeShown: isCodeShown)
+    }
+  }
+
+  func amendOnce(_ change: EnrollmentChange, of pending: PendingLogin?)
+    throws(CommandError) -> Amendment
+  {
+    let (verb, facts) = told(change)
+    let isDone = { (made: Amendment) in if case .done = made { true } else { false } }
+    return try recorded(verb, facts, isDone: isDone) { () throws(CommandError) in
+      try person.amendOnce(change, of: pending)
+    }
+  }
+
+  func unlock(_ id: UInt64) throws(CommandError) {
+    try recorded(.unlock) { () throws(CommandError) in try person.unlock(id) }
+  }
+
+  func end(_ id: UInt64) throws(CommandError) {
+    try recorded(.unenroll) { () throws(CommandError) in try person.end(id) }
+  }
+
+  func forget(_ id: UInt64) throws(CommandError) -> [RememberedOrigin]? {
+    try recorded(.forget) { () throws(CommandError) in try person.forget(id) }
+  }
+
+  func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError) {
+    let (verb, facts): (Act.Verb, [Act.Fact]) =
+      switch level {
+      case .required(let from):
+        (.require, from.flatMap { fact($0) }.map { [Act.Fact("from", $0.utf8)] } ?? [])
+      case .exempt: (.exempt, [])
+      case nil: (.level, [Act.Fact("level", "policy".utf8)])
+      }
+    try recorded(verb, facts) { () throws(CommandError) in try person.set(level, of: owner) }
+  }
+
+  func resynchronize(by codes: CodePair, named name: Label?, _ id: UInt64)
+    throws(CommandError) -> Resync
+  {
+    let isDone = { (made: Resync) in if case .done = made { true } else { false } }
+    let facts = named(name.map { [$0] } ?? [])
+    return try recorded(.resync, facts, isDone: isDone) { () throws(CommandError) in
+      try person.resynchronize(by: codes, named: name, id)
+    }
+  }
+
+  // MARK: what is told
+
+  private func told(_ change: EnrollmentChange) -> (Act.Verb, [Act.Fact]) {
+    switch change {
+    case .create(let enrollment): (.enroll, named(enrollment.authenticators.map(\.name)))
+    case .add(let made, let codes):
+      (.add, named(made.map(\.name)) + (codes.map { backupCodes($0.count) } ?? []))
+    case .remove(let name): (.remove, named([name]))
+    case .rename(let name, let new): (.rename, named([name]) + [Act.Fact("new", new.bytes)])
+    case .renew(let codes): (.backupCodes, backupCodes(codes.count))
+    }
+  }
+
+  private func named(_ names: [Label]) -> [Act.Fact] {
+    names.map { Act.Fact("authenticator", $0.bytes) }
+  }
+
+  private func backupCodes(_ count: Int) -> [Act.Fact] {
+    [Act.Fact("backup-codes", "\(count)".utf8)]
+  }
+
+  /// A line before and a line after: a crash between the two hides nothing.
+  private func recorded<Value>(
+    _ verb: Act.Verb, _ facts: [Act.Fact] = [], isDone: (Value) -> Bool = { _ in true },
+    _ body: () throws(CommandError) -> Value
+  ) throws(CommandError) -> Value {
+    let facts = facts + place + (isInFleet ? [Act.Fact("place", "fleet".utf8)] : [])
+    context.note(Act(verb, .will, for: account.name, facts))
+    do throws(CommandError) {
+      let value = try body()
+      context.note(Act(verb, isDone(value) ? .done : .failed, for: account.name, facts))
+      return value
+    } catch {
+      context.note(Act(verb, .failed, for: account.name, facts))
+      throw error
+    }
+  }
+}
+
+extension Context {
+  /// Tells the system's log. Nothing waits or fails for the want of a log.
+  func note(_ act: Act) {
+    tellLog(act.stage == .will ? LOG_INFO : LOG_NOTICE, act.text(by: actor))
+  }
+
+  /// Who runs this verb.
+  private var actor: Actor {
+    let login = loginUID()
+    func name(_ uid: UInt32) -> String? {
+      (try? Accounts.name(of: uid)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
+    }
+    return Actor(
+      name: name(effectiveUser) ?? "\(effectiveUser)",
+      login: login.map { ($0, name($0)) }, claimed: caller)
+  }
+}

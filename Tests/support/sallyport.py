@@ -120,6 +120,14 @@ class Store:
         handed_out.extend(codes)
         return codes
 
+    def give_pass(self, *words, user="alice"):
+        """A fresh pass."""
+        done = sallyport("pass", user, *words, "--json", "--store", self.directory)
+        assert done.returncode == 0, done.stderr
+        code = json.loads(done.stdout)["pass"]
+        handed_out.append(code)
+        return code
+
     def unlock(self, user="alice"):
         done = sallyport("unlock", "--user", user, "--store", self.directory)
         assert done.returncode == 0, done.stderr

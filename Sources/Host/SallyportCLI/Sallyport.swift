@@ -33,8 +33,8 @@ package struct Sallyport: ParsableCommand {
         CommandGroup(
           name: "User",
           subcommands: [
-            Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, Unlock.self,
-            Forget.self, Adopt.self, Unenroll.self, Import.self,
+            Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, GivePass.self,
+            Unlock.self, Forget.self, Adopt.self, Unenroll.self, Import.self,
           ]),
         CommandGroup(
           name: "Authenticator",

@@ -76,7 +76,8 @@ extension Session {
     let prompt = bytes(of: "Verification code to ") + purpose + bytes(of: ": ")
     let typed = try ask(prompt, echo: false)
     let outcome = try found { () throws(StoreTrouble) in
-      try authority.attempt(typed, knownAs: nil, by: pending, as: .last(givingBack: nil))
+      try authority.attempt(
+        typed, knownAs: nil, by: pending.forChange, as: .last(givingBack: nil))
     }
     SessionLog.write(
       outcome.logLevel,
@@ -232,7 +233,7 @@ extension EnrollmentChange {
     case .add(let more, _): before + more.map(\.name)
     case .remove(let name): before.filter { $0 != name }
     case .rename(let name, let new): before.map { $0 == name ? new : $0 }
-    case .renew: before
+    case .renew, .give, .revoke: before
     }
   }
 }

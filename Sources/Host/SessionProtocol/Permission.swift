@@ -105,7 +105,7 @@ extension ChangeRefusal {
     case .noSuchAuthenticator: self = .noSuchAuthenticator
     case .lastAuthenticator: self = .last
     case .nameTaken: self = .nameTaken
-    case .tooManyAuthenticators: self = .tooMany
+    case .tooManyAuthenticators, .tooManyPasses: self = .tooMany
     }
   }
 }

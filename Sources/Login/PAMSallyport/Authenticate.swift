@@ -123,7 +123,8 @@ extension Login {
   {
     switch reply {
     case .accepted(let proof):
-      try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll)))
+      try host.setMark(
+        Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll && !proof.isPass)))
       return .success
     case .refused: return .refused
     case .unavailable: return .unavailable

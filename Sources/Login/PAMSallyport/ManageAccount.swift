@@ -172,6 +172,8 @@ extension Login {
   private func finish(
     _ account: Account, _ context: LoginContext, _ proof: Proof, mayEnroll: Bool
   ) throws(StoreTrouble) -> ReturnCode {
+    // A pass proves this login, and nothing beyond it.
+    if proof.isPass { return .ignore }
     guard let pending = try authority.enrolled(account, in: context) else { return .ignore }
     tell(of: proof, pending, account)
     let missing = mayEnroll ? lacking(pending) : Factors()

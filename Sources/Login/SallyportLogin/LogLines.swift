@@ -50,6 +50,11 @@ extension LogLine {
       line.add(user: user)
       line.add(" left=", left)
       line.add(origin, host)
+    case .accepted(.pass(let left)):
+      line = LogLine("pass accepted:")
+      line.add(user: user)
+      line.add(" left=", left)
+      line.add(origin, host)
     case .refused(let reason):
       line = LogLine("refused: reason=")
       line.add(reason.name)

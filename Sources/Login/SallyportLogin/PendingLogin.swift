@@ -78,6 +78,21 @@ package final class PendingLogin: Sendable {
     (self.claimant, basis, self.context) = (claimant, .shape(shape), context)
   }
 
+  private init(_ claimant: Claimant, _ basis: Basis, _ context: LoginContext) {
+    (self.claimant, self.basis, self.context) = (claimant, basis, context)
+  }
+
+  /// Before a change of what is enrolled, which a pass does not prove.
+  package var forChange: PendingLogin {
+    var policy = policy
+    policy.acceptsPasses = false
+    return PendingLogin(
+      claimant, basis,
+      LoginContext(
+        policy: policy, origin: context.origin, address: context.address,
+        service: context.service))
+  }
+
   package var name: [UInt8] { claimant.name }
   package var policy: Policy { context.policy }
 

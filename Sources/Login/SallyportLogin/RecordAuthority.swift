@@ -129,7 +129,7 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
     guard let record = pending?.record else { return .changed }
     let changed: Enrollment
     do throws(EnrollmentChange.Flaw) {
-      changed = try change.applied(to: record.enrollment)
+      changed = try change.applied(to: record.enrollment, record.state)
     } catch {
       return .flawed(error)
     }

@@ -87,6 +87,19 @@ def test_the_owner_gets_in_while_127_strangers_guess(store, services, sink, figu
     figure(f"128 at once: slowest verdict {max(login.seconds for login in logins):.3f} s")
 
 
+@rounds
+def test_one_of_32_processes_gets_in_with_the_same_pass(store, services, sink, where, count):
+    store.enroll()
+    with Crowd(services, PROCESSES) as crowd:
+        for turn in range(count):
+            code = store.give_pass()
+            logins = crowd.race([(("login", "alice", code), {})] * PROCESSES)
+            assert tally(logins) == {SUCCESS: 1, AUTH_ERR: PROCESSES - 1}, f"round {turn}"
+        code = store.give_pass("--uses", "5")
+        logins = crowd.race([(("login", "alice", code), {})] * PROCESSES)
+        assert tally(logins) == {SUCCESS: 5, AUTH_ERR: PROCESSES - 5}
+
+
 def test_eight_users_at_once_all_get_in(store, services, sink):
     now = aligned_now()
     users = [store.enroll(f"user{i}") for i in range(8)]

@@ -98,11 +98,11 @@ import Testing
       (1, "reserve = 00", 2, .value("reserve", wanted: "64 hexadecimal digits")),
       (1, "", 3, .missing("reserve")), (1, "version = 1", 2, .missing("reserve")),
       (2, "reserve = \(String(repeating: "0", count: 64))", 3, .unknownKey),
-      (4, "uid = 0", 1, .tooMany("uid, authenticator or scratch_code")),
+      (4, "uid = 0", 1, .tooMany("uid, authenticator, pass or scratch_code")),
       (12, "code = 00", 13, .value("code", wanted: "64 hexadecimal digits")),
       (
         13, "scratch_code = \(String(repeating: "0", count: 64))", 1,
-        .tooMany("uid, authenticator or scratch_code")
+        .tooMany("uid, authenticator, pass or scratch_code")
       ),
       (14, "", 9, .missing("[end]")),
     ] as [(Int, String, Int, SettingsError.Problem)])

@@ -89,7 +89,7 @@ struct `The verbs of a login, by the service` {
       case .noSuchAuthenticator: return "no-such"
       case .lastAuthenticator: return "last"
       case .nameTaken: return "name-taken"
-      case .tooManyAuthenticators: return "too-many"
+      case .tooManyAuthenticators, .tooManyPasses: return "too-many"
       }
     }
   }

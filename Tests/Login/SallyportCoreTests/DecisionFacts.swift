@@ -132,6 +132,7 @@ extension Decision {
     switch verdict {
     case .accept(.authenticator(let name, let drift)): ["accept", name.text, "\(drift)"]
     case .accept(.backupCode(let left)): ["accept-backup", "\(left)"]
+    case .accept(.pass(let left)): ["accept-pass", "\(left)"]
     case .refuse(.malformed(let malformation)):
       ["refuse", "malformed", malformation == .sshdDummy ? "sshd-dummy" : "\(malformation)"]
     case .refuse(.wrongCode): ["refuse", "wrong-code"]

@@ -138,3 +138,10 @@ import Testing
       authenticators: all, backupCodes: BackupCodeSet(id: 9, salt: salt, digests: []))
   }
 }
+
+extension EnrollmentChange {
+  /// Of an enrollment of which nothing was used.
+  fileprivate func applied(to enrollment: Enrollment) throws(Flaw) -> Enrollment {
+    try applied(to: enrollment, LoginState(initialFor: enrollment))
+  }
+}

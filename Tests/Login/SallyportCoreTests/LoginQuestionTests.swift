@@ -54,7 +54,7 @@ import Testing
     case .create(let enrollment): "create \(text(try #require(enrollment.written())))"
     case .add(let authenticators, let codes):
       "add \(authenticators.map(facts)) \(codes as Any)"
-    case .remove, .rename, .renew: "\(change)"
+    case .remove, .rename, .renew, .give, .revoke: "\(change)"
     }
   }
 
@@ -177,7 +177,7 @@ import Testing
   @Test(
     arguments: [
       (16, 3), (33, 2), (65, 5), (66, 1), (81, 2), (89, 2), (97, 2), (108, 2), (128, 0x80),
-      (129, 3), (137, 3), (145, 3), (153, 22), (169, 2), (177, 2), (182, 2), (183, 0), (183, 8),
+      (129, 3), (137, 3), (145, 3), (153, 22), (169, 2), (177, 4), (182, 2), (183, 0), (183, 8),
       (184, 7), (185, 3), (194, 2),
     ] as [(Int, UInt8)])
   func `has no word that stands for nothing`(offset: Int, value: UInt8) throws {

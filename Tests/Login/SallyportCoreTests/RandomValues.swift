@@ -77,6 +77,9 @@ extension Seeded {
           drift: Int32(truncatingIfNeeded: next()), lastUse: use())
       },
       backupCodes: flip() ? nil : BackupCodeState(setID: id(), used: number64(), lastUse: use()),
+      passes: (0..<number(0...3)).map { _ in
+        PassState(id: id(), used: byte(), seen: anyTime())
+      },
       known: Bucket(spent: GuessProbability(units: number64()), since: anyTime()),
       other: Bucket(spent: GuessProbability(units: number64()), since: anyTime()),
       slip: flip()

@@ -44,7 +44,7 @@ import Testing
       #expect(value == wanted && Int(count.rawValue) == typed.count)
     case .malformed(let malformation):
       #expect(wanted == nil && malformation == .length)
-    case .backupCode: Issue.record("a backup code")
+    case .backupCode, .pass: Issue.record("a backup code or a pass")
     }
   }
 
@@ -227,7 +227,7 @@ extension Response {
   var malformation: Malformation? {
     switch self {
     case .malformed(let malformation): malformation
-    case .code, .backupCode: nil
+    case .code, .backupCode, .pass: nil
     }
   }
 }

@@ -63,6 +63,7 @@ func largestState() throws -> LoginState {
       AuthenticatorState(id: $0, lastAccepted: .max, drift: .min, lastUse: use)
     },
     backupCodes: BackupCodeState(setID: .max, used: .max, lastUse: use),
+    passes: (1...3).map { PassState(id: $0, used: .max, seen: UnixTime(.max)) },
     known: Bucket(spent: GuessProbability(units: .max), since: UnixTime(.min)),
     other: Bucket(spent: GuessProbability(units: .max), since: UnixTime(.max)),
     slip: Slip(

@@ -9,7 +9,7 @@ import Testing
   /// Values of a key, from the stricter to the looser one; nil for a key of which none is stricter.
   static func ranked(_ key: PolicyKey) -> [UInt64]? {
     switch key {
-    case .state, .hints, .selfService, .away: [0, 1]
+    case .state, .hints, .selfService, .away, .factorPass: [0, 1]
     case .adjacentIntervals: [0, 1, 5, 10]
     case .lookAhead: [0, 1, 10, 100]
     case .guessBudget: [100_000_000, 10_000_000_000, 100_000_000_000]

@@ -64,7 +64,11 @@ extension Seeded {
     let changes: [EnrollmentChange] = [
       .create(enrollment), .add(enrollment.authenticators, backupCodes: enrollment.backupCodes),
       .add([], backupCodes: codes), .remove(label()), .rename(label(), to: label()),
-      .renew(codes),
+      .renew(codes), .revoke,
+      .give(
+        Pass(
+          id: id(), digest: bytes(32), created: UnixTime(Int64(next() >> 1)),
+          expires: UnixTime(Int64(next() >> 1)), uses: UInt8(number(1...5)))),
     ]
     for change in changes {
       if case .create = change {
@@ -95,13 +99,14 @@ extension Seeded {
     let outcomes: [Outcome] =
       [
         .accepted(.authenticator(name: label(), drift: Int32(truncatingIfNeeded: next()))),
-        .accepted(.backupCode(left: number(0...64))), .refused(.notEnrolled),
+        .accepted(.backupCode(left: number(0...64))), .accepted(.pass(left: number(0...5))),
+        .refused(.notEnrolled),
         .refused(.unknownUser),
       ]
       + refusals.map { .refused(.response($0, left: BudgetLeft(known: next(), other: next()))) }
     let flaws: [EnrollmentChange.Flaw] = [
       .enrolled, .noSuchAuthenticator(label()), .lastAuthenticator, .nameTaken(label()),
-      .tooManyAuthenticators,
+      .tooManyAuthenticators, .tooManyPasses,
     ]
     let prompts: [ServiceAnswer] = [
       .prompt(.enrolled, shape(isRemembered: false)), .prompt(.enrolled, shape(isRemembered: true)),

@@ -30,7 +30,7 @@ import Testing
       case .away: "refuse"
       case .remindEvery, .tries: "1"
       case .requiredFrom: "2027-01-31"
-      case .factorTOTP, .factorHOTP, .factorBackupCode: "off"
+      case .factorTOTP, .factorHOTP, .factorBackupCode, .factorPass: "off"
       case .factorOrder: "hotp totp backup_code"
       case .minimumFactors: "3"
       case .localServices, .sshdServices: "other"

@@ -54,7 +54,7 @@ package struct ReserveEntry: Sendable {
       throw SettingsError(line: 1, .missing("backup_codes"))
     }
     guard enrollment.isReserve else {
-      throw SettingsError(line: 1, .tooMany("uid, authenticator or scratch_code"))
+      throw SettingsError(line: 1, .tooMany("uid, authenticator, pass or scratch_code"))
     }
     return ReserveEntry(enrollment, receipt: receipt)
   }
@@ -63,6 +63,7 @@ package struct ReserveEntry: Sendable {
 extension Enrollment {
   /// Whether it has what a reserve has, and no more.
   fileprivate var isReserve: Bool {
-    uid == nil && authenticators.isEmpty && backupCodes != nil && scratchCodes == nil
+    uid == nil && authenticators.isEmpty && passes.isEmpty && backupCodes != nil
+      && scratchCodes == nil
   }
 }

@@ -15,7 +15,7 @@ extension Enrollment {
     }
     return Enrollment(
       id: id, user: user, uid: uid, created: created, authenticators: blank,
-      backupCodes: backupCodes?.withoutDigests)
+      backupCodes: backupCodes?.withoutDigests, passes: passes.map(\.withoutDigest))
   }
 }
 
@@ -24,7 +24,15 @@ extension Enrollment {
   package func with(uid: UInt32?) -> Enrollment {
     Enrollment(
       id: id, user: user, uid: uid, created: created, authenticators: authenticators,
-      backupCodes: backupCodes)
+      backupCodes: backupCodes, passes: passes)
+  }
+}
+
+extension Pass {
+  fileprivate var withoutDigest: Pass {
+    Pass(
+      id: id, digest: [UInt8](repeating: 0, count: digest.count), created: created,
+      expires: expires, uses: uses)
   }
 }
 

@@ -138,6 +138,15 @@ extension CommandError {
       hints: [$0.command("status", remark: "shows which one to remove")])
   }
 
+  static let tooManyPasses = CommandError {
+    Message(
+      "\($0.who) has \(Pass.maximumOpen) open passes, the maximum", .exists,
+      hints: [
+        $0.command("status", remark: "shows when they end"),
+        $0.command("pass", "--revoke", remark: "ends them all"),
+      ])
+  }
+
   static let lastAuthenticator = CommandError {
     Message(
       "cannot remove the last authenticator of \($0.who)", .refused,

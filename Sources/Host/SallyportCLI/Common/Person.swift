@@ -134,9 +134,9 @@ extension Person {
     context.terminal.watchForInterruption()
     let typed = try output.ask(prompt, echo: false, or: .nothingChanged)
     let consequence: Consequence =
-      switch try proof(typed, pending) {
+      switch try proof(typed, pending.forChange) {
       // The next one comes soon.
-      case .authenticator: .nothingChanged
+      case .authenticator, .pass: .nothingChanged
       case .backupCode: .backupCodeUsed
       }
     try context.stopIfInterrupted(consequence)
@@ -192,6 +192,7 @@ extension CommandError {
     case .lastAuthenticator: self = .lastAuthenticator
     case .nameTaken(let name): self = .nameTaken(name.text)
     case .tooManyAuthenticators: self = .tooManyAuthenticators
+    case .tooManyPasses: self = .tooManyPasses
     }
   }
 }

@@ -116,6 +116,7 @@ struct StatusReport {
     var rows = authenticatorRows(width: width - 40)
     rows.append(["backup codes", backupCodeText])
     rows.append(["wrong codes", wrongCodes.text])
+    rows += passRows
     rows += rememberedRows
     if let level = note?.level { rows.append(["level", StatusReport.text(level)]) }
     return ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
@@ -164,6 +165,19 @@ struct StatusReport {
     enrollment.backupCodes?.scratchCodesLeft(state.backupCodes) ?? 0
   }
 
+  private var passRows: [[String]] {
+    openPasses.enumerated().map { index, pass in
+      let left = pass.left == 1 ? "one login" : "\(pass.left) logins"
+      let end = whenText(pass.pass.expires, seenFrom: now)
+      return [index == 0 ? "passes" : "", "\(left), until \(end)"]
+    }
+  }
+
+  private var openPasses: [(pass: Pass, left: Int)] {
+    zip(enrollment.passes, state.passes).map { ($0, $0.usesLeft($1, at: now)) }
+      .filter { $0.1 > 0 }
+  }
+
   private var rememberedRows: [[String]] {
     state.remembered.enumerated().map { index, pair in
       let when = whenText(pair.granted, seenFrom: now)
@@ -183,6 +197,9 @@ struct StatusReport {
       backupCodes: Facts.BackupCodes(
         left: backupCodes.left, total: backupCodes.all, scratchLeft: scratchCodesLeft,
         lastUse: UseFacts(state.backupCodes?.lastUse)),
+      passes: openPasses.map {
+        Facts.PassFacts(expires: fact($0.pass.expires), usesLeft: $0.left)
+      },
       wrongCodes: wrongCodes, remembered: state.remembered.map(RememberedFacts.init),
       level: note.map { OrNull(wrappedValue: LevelFacts($0.level)) },
       lastLogin: UseFacts(state.lastUse))
@@ -209,12 +226,17 @@ struct StatusReport {
       let drift: Int32
       @OrNull var lastUse: UseFacts?
     }
+    struct PassFacts: Encodable {
+      @OrNull var expires: String?
+      let usesLeft: Int
+    }
     let user: String
     @OrNull var uid: UInt32?
     let inFleet: Bool
     @OrNull var enrolled: String?
     let authenticators: [Joined<AuthenticatorFacts, Use>]
     let backupCodes: BackupCodes
+    let passes: [PassFacts]
     let wrongCodes: Allowances
     let remembered: [RememberedFacts]
     let level: OrNull<LevelFacts>?

@@ -42,6 +42,9 @@ struct Verify: Verb {
       return "Correct: a code of \"\(name.text)\"\(clock). It is used up now."
     case .backupCode(let left):
       return "Correct: a backup code. It is used up now, \(counted(left, "backup code")) left."
+    case .pass(let left):
+      return
+        "Correct: a pass, \(left == 0 ? "used up now" : "good for \(counted(left, "more login"))")."
     }
   }
 
@@ -50,6 +53,7 @@ struct Verify: Verb {
     var authenticator: String?
     var drift: Int32?
     var backupCodesLeft: Int?
+    var passUsesLeft: Int?
     var reason: String?
     var clockOffset: Int64?
 
@@ -58,6 +62,7 @@ struct Verify: Verb {
       switch proof {
       case .authenticator(let name, let drift): (authenticator, self.drift) = (name.text, drift)
       case .backupCode(let left): backupCodesLeft = left
+      case .pass(let left): passUsesLeft = left
       }
     }
 

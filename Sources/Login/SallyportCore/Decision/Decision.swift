@@ -18,12 +18,18 @@ package enum Proof: Equatable, Sendable {
   case authenticator(name: Label, drift: Int32)
   /// A backup code, and the number that are left.
   case backupCode(left: Int)
+  /// A pass, and for how many more logins it is good.
+  case pass(left: Int)
+}
+
+extension Proof {
+  package var isPass: Bool { if case .pass = self { true } else { false } }
 }
 
 /// Why a login was refused: for the log, never for the person who typed.
 package enum Refusal: Equatable, Sendable {
   case malformed(Malformation)
-  /// With what it was charged; nil for a wrong backup code, which costs nothing.
+  /// With what it was charged; nil for a wrong backup code or pass, which costs nothing.
   case wrongCode(Charge?)
   /// A right code, or a backup code, that has been accepted before. `until`: when the app, whose
   /// clock may be off, shows a code that was not; of another factor, 1970.
@@ -48,7 +54,7 @@ package enum ResponseRole: Equatable, Sendable {
 
 /// Decides one login attempt. Reads nothing but its arguments.
 ///
-/// In this order: form; a backup code against all of the set, also when throttled; the throttle;
+/// In this order: form; a backup code or a pass against all, also when throttled; the throttle;
 /// every authenticator with every accepted time step or counter, without an early exit. The state
 /// in the result is what must be written before the answer is given; if it cannot be written, the
 /// answer is no.
@@ -61,6 +67,9 @@ package func decide(
   var state = state
   state.reconcile(with: enrollment)
   state.distrustFuture(now)
+  for index in state.passes.indices {
+    state.passes[index].seen = max(state.passes[index].seen, now)
+  }
   let use = Use(time: now, origin: origin, service: service)
   let verdict: Decision.Verdict
   switch response {
@@ -68,6 +77,8 @@ package func decide(
   case .backupCode(let digest):
     verdict = verify(
       backupCode: digest, of: enrollment.backupCodes, in: &state, use, under: policy, as: role)
+  case .pass(let digest):
+    verdict = verify(pass: digest, of: enrollment, in: &state, at: now, under: policy)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment, state, under: policy)
     verdict = try verify(
@@ -88,6 +99,26 @@ package func decide(
   state.settle(role, nil, at: use.time)
   state.remember(use)
   return .accept(.backupCode(left: set.left(codes)))
+}
+
+/// It makes no place known, and gives back nothing: it proves this login alone.
+@inline(never) private func verify(
+  pass digest: [UInt8], of enrollment: Enrollment, in state: inout LoginState, at now: UnixTime,
+  under policy: Policy
+) -> Decision.Verdict {
+  var found: Int?
+  // Each is compared. `reconcile` has made the two lists run side by side.
+  for (index, pass) in enrollment.passes.enumerated()
+  where index < state.passes.count && constantTimeEquals(pass.digest, digest) {
+    found = index
+  }
+  guard let found, policy.acceptsPasses, !policy.demandsKind else {
+    return .refuse(.wrongCode(nil))
+  }
+  let left = enrollment.passes[found].usesLeft(state.passes[found], at: now)
+  guard left > 0 else { return .refuse(.replayed(until: UnixTime(0))) }
+  state.passes[found].used += 1
+  return .accept(.pass(left: left - 1))
 }
 
 /// Digits are enforced: authenticators with another number of them are not compared. Imported

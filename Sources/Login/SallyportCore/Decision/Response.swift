@@ -7,6 +7,8 @@ package enum Response: Sendable {
   /// A backup code, as its digest with the salt of the user's set, computed before the lock is
   /// taken.
   case backupCode(digest: [UInt8])
+  /// A pass, as its digest.
+  case pass(digest: [UInt8])
   case malformed(Malformation)
 }
 
@@ -41,6 +43,7 @@ extension Response {
       let salt =
         enrollment.backupCodes?.salt ?? [UInt8](repeating: 0, count: BackupCodeSet.saltLength)
       return .backupCode(digest: try BackupCode.digest(code, salt: salt))
+    case .pass(let code): return .pass(digest: try Pass.digest(code, of: enrollment.id))
     }
   }
 
@@ -50,7 +53,7 @@ extension Response {
     -> Malformation?
   {
     switch try form(of: typed, hasCodes: shape.hasCodes(of:)) {
-    case .code, .backupCode: nil
+    case .code, .backupCode, .pass: nil
     case .malformed(let malformation): malformation
     }
   }
@@ -58,6 +61,7 @@ extension Response {
   private enum Form {
     case code(UInt32, Digits)
     case backupCode(Secret)
+    case pass(Secret)
     case malformed(Malformation)
   }
 
@@ -75,17 +79,19 @@ extension Response {
       else { return .malformed(.length) }
       return .code(value, digits)
     }
-    return normalizedBackupCode(bare).map { .backupCode($0) } ?? .malformed(.characters)
+    guard let code = normalized(bare) else { return .malformed(.characters) }
+    return code.count == BackupCode.length ? .backupCode(code) : .pass(code)
   }
 
-  /// Splits a password and a code typed into one field. The code is a backup code with its hyphens,
-  /// or the longest run of digits at the end that has the length of an authenticator's codes. nil
-  /// if there is no code.
+  /// Splits a password and a code typed into one field. The code is a backup code or a pass with
+  /// its hyphens, or the longest run of digits at the end that has the length of an authenticator's
+  /// codes. nil if there is no code.
   package static func split(_ typed: Secret, hasCodes: (_ digits: Digits) -> Bool) -> (
     password: Secret, code: Secret
   )? {
     let end = trimmedEnd(typed)
-    if isGroupedBackupCode(typed, end: end) { return cut(typed, groupedLength, end) }
+    if isGrouped(typed, groupedLength, end: end) { return cut(typed, groupedLength, end) }
+    if isGrouped(typed, groupedPass, end: end) { return cut(typed, groupedPass, end) }
     var length = Int(Digits.eight.rawValue)
     while let digits = Digits(rawValue: UInt8(truncatingIfNeeded: length)) {
       if hasCodes(digits), end >= length, areDigits(typed, end - length..<end) {
@@ -110,6 +116,7 @@ extension Response {
   }
 
   private static let groupedLength = BackupCode.length + 3
+  private static let groupedPass = PassCode.length + 4
 
   private static func trimmedEnd(_ typed: Secret) -> Int {
     var end = typed.count
@@ -117,13 +124,14 @@ extension Response {
     return end
   }
 
-  private static func isGroupedBackupCode(_ typed: Secret, end: Int) -> Bool {
-    guard end >= groupedLength else { return false }
-    let start = end - groupedLength
-    return (0..<groupedLength).allSatisfy { offset in
+  /// A backup code, or a pass, which has one more character in a group of its own.
+  private static func isGrouped(_ typed: Secret, _ length: Int, end: Int) -> Bool {
+    guard end >= length else { return false }
+    let start = end - length
+    return (0..<length).allSatisfy { offset in
       let byte = typed[start + offset]
       return offset % 5 == 4 ? byte == hyphen : BackupCode.normalized(byte) != nil
-    }
+    } && (length == groupedLength || BackupCode.normalized(typed[start]) == PassCode.first)
   }
 
   private static let hyphen = UInt8(ascii: "-")
@@ -164,8 +172,11 @@ extension Response {
     return number
   }
 
-  private static func normalizedBackupCode(_ bare: Secret) -> Secret? {
-    guard bare.count == BackupCode.length, let code = Secret(count: bare.count) else { return nil }
+  /// A backup code or a pass; nil if it is neither.
+  private static func normalized(_ bare: Secret) -> Secret? {
+    let isPass = bare.count == PassCode.length && BackupCode.normalized(bare[0]) == PassCode.first
+    guard isPass || bare.count == BackupCode.length else { return nil }
+    guard let code = Secret(count: bare.count) else { return nil }
     for position in 0..<bare.count {
       guard let character = BackupCode.normalized(bare[position]) else { return nil }
       // SAFETY: `code` is as long as `bare`.

@@ -82,6 +82,11 @@ package enum BackupCode {
   /// The code for 10 random bytes, without hyphens. nil if it has only digits (one in 10⁸), as it
   /// could be taken for a one-time code, or for another number of bytes.
   package static func make(from random: Secret) -> Secret? {
+    encode(random).flatMap { isAllDigits($0) ? nil : $0 }
+  }
+
+  /// 10 random bytes in Crockford base32; nil for another number of bytes.
+  static func encode(_ random: Secret) -> Secret? {
     guard random.count == randomBytes, let code = Secret(count: length) else { return nil }
     // SAFETY: index < 32 = the length of the alphabet; the position is below the code's 16.
     unsafe code.withMutableBytes { text in
@@ -92,10 +97,10 @@ package enum BackupCode {
         unsafe text[position] = alphabet.utf8Start[index]
       }
     }
-    return isAllDigits(code) ? nil : code
+    return code
   }
 
-  /// The code in four groups of four, to show.
+  /// The code in groups of four, to show.
   package static func grouped(_ code: Secret) -> String {
     var text: [UInt8] = []
     text.reserveCapacity(length + 3)

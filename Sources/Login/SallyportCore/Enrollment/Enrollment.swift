@@ -15,10 +15,12 @@ package struct Enrollment: Sendable {
   /// 1 to 8, with different names and ids; in a reserve none.
   package var authenticators: [Authenticator]
   package var backupCodes: BackupCodeSet?
+  /// Up to three, with different ids; some may have ended.
+  package var passes: [Pass]
 
   package init(
     id: UInt64, user: UserName, uid: UInt32?, created: UnixTime, authenticators: [Authenticator],
-    backupCodes: BackupCodeSet?
+    backupCodes: BackupCodeSet?, passes: [Pass] = []
   ) {
     self.id = id
     self.user = user
@@ -26,6 +28,7 @@ package struct Enrollment: Sendable {
     self.created = created
     self.authenticators = authenticators
     self.backupCodes = backupCodes
+    self.passes = passes
   }
 
   /// The set of backup codes if it has scratch codes, otherwise nil.

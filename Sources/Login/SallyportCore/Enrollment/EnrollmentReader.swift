@@ -40,6 +40,7 @@ private struct EnrollmentReader {
   private var scratchDigests: [[UInt8]] = []
   private var authenticators: [Authenticator] = []
   private var backupCodes: BackupCodeSet?
+  private var passes: [Pass] = []
 
   init(text: Secret) {
     self.text = text
@@ -56,6 +57,8 @@ private struct EnrollmentReader {
       section = .authenticator
     } else if text.holds("backup_codes", in: name) {
       section = .backupCodes
+    } else if text.holds("pass", in: name) {
+      section = .pass
     } else if text.holds("end", in: name) {
       section = .end
     } else {
@@ -71,10 +74,10 @@ private struct EnrollmentReader {
     }
     let field = Field(key: key, value: value, line: line)
     switch key {
-    case .code: digests.append(try digest(field))
+    case .code where section == .backupCodes: digests.append(try digest(field))
     case .scratchCode: scratchDigests.append(try digest(field))
-    case .id, .created, .version, .user, .uid, .name, .type, .algorithm, .digits, .period,
-      .lastAccepted, .secret, .salt:
+    case .code, .id, .created, .version, .user, .uid, .name, .type, .algorithm, .digits, .period,
+      .lastAccepted, .secret, .salt, .expires, .uses:
       if given(key) != nil { throw SettingsError(line: line, .duplicateKey) }
       fields.append(field)
     }
@@ -87,6 +90,7 @@ private struct EnrollmentReader {
       head = fields
     case .authenticator: try closeAuthenticator()
     case .backupCodes: try closeBackupCodes()
+    case .pass: try closePass()
     case .end: break
     }
     fields = []
@@ -127,6 +131,20 @@ private struct EnrollmentReader {
       id: try identifier(), salt: salt, digests: digests, scratchDigests: scratchDigests)
   }
 
+  private mutating func closePass() throws(SettingsError) {
+    guard passes.count < Pass.maximumOpen else {
+      throw SettingsError(line: sectionLine, .tooMany("pass"))
+    }
+    let pass = Pass(
+      id: try identifier(), digest: try digest(try field(.code)), created: try time(.created),
+      expires: try time(.expires),
+      uses: UInt8(truncatingIfNeeded: try number(.uses, in: Pass.usesRange)))
+    for other in passes where other.id == pass.id {
+      throw SettingsError(line: sectionLine, .notUnique("id"))
+    }
+    passes.append(pass)
+  }
+
   /// Without `[end]`, the end of the text is missing: the rest could be a valid enrollment with
   /// fewer authenticators or backup codes, whose state would then be dropped.
   mutating func finish() throws(SettingsError) -> Enrollment {
@@ -138,7 +156,7 @@ private struct EnrollmentReader {
     }
     return Enrollment(
       id: try identifier(), user: user, uid: try uid(), created: try time(),
-      authenticators: authenticators, backupCodes: backupCodes)
+      authenticators: authenticators, backupCodes: backupCodes, passes: passes)
   }
 
   // MARK: values
@@ -207,8 +225,8 @@ private struct EnrollmentReader {
     return label
   }
 
-  private func time() throws(SettingsError) -> UnixTime {
-    UnixTime(Int64(bitPattern: try number(.created, in: 0...UInt64(Int64.max))))
+  private func time(_ key: Key = .created) throws(SettingsError) -> UnixTime {
+    UnixTime(Int64(bitPattern: try number(key, in: 0...UInt64(Int64.max))))
   }
 
   private func uid() throws(SettingsError) -> UInt32? {
@@ -271,12 +289,12 @@ private struct Field {
   let line: Int
 }
 
-private enum Section { case head, authenticator, backupCodes, end }
+private enum Section { case head, authenticator, backupCodes, pass, end }
 
 /// In the order in which they are tried: the most frequent ones first.
 private enum Key: UInt8 {
   case code, id, created, version, user, uid, name, type, algorithm, digits, period, lastAccepted
-  case secret, salt, scratchCode
+  case secret, salt, scratchCode, expires, uses
 
   /// The most fields of a section, not counting those that may be repeated.
   static let mostInASection = 9
@@ -310,6 +328,8 @@ private enum Key: UInt8 {
     case .salt: "salt"
     case .code: "code"
     case .scratchCode: "scratch_code"
+    case .expires: "expires"
+    case .uses: "uses"
     }
   }
 
@@ -317,10 +337,12 @@ private enum Key: UInt8 {
     switch self {
     case .version, .user, .uid: section == .head
     case .id: section != .end
-    case .created: section == .head || section == .authenticator
+    case .created: section == .head || section == .authenticator || section == .pass
     case .name, .type, .algorithm, .digits, .period, .lastAccepted, .secret:
       section == .authenticator
-    case .salt, .code, .scratchCode: section == .backupCodes
+    case .salt, .scratchCode: section == .backupCodes
+    case .code: section == .backupCodes || section == .pass
+    case .expires, .uses: section == .pass
     }
   }
 }

@@ -12,6 +12,7 @@ extension Enrollment {
     text.add("created", decimalText(UInt64(max(created.seconds, 0))))
     for authenticator in authenticators { authenticator.write(to: &text) }
     if let backupCodes { backupCodes.write(to: &text) }
+    for pass in passes { pass.write(to: &text) }
     text.add("\n[end]\n")
     return text.finish()
   }
@@ -43,5 +44,16 @@ extension BackupCodeSet {
     text.add("salt", hexadecimal(salt))
     for digest in digests { text.add("code", hexadecimal(digest)) }
     for digest in scratchDigests { text.add("scratch_code", hexadecimal(digest)) }
+  }
+}
+
+extension Pass {
+  fileprivate func write(to text: inout SecretText) {
+    text.add("\n[pass]\n")
+    text.add("id", hexadecimal(id))
+    text.add("created", decimalText(UInt64(max(created.seconds, 0))))
+    text.add("expires", decimalText(UInt64(max(expires.seconds, 0))))
+    text.add("uses", decimalText(UInt64(uses)))
+    text.add("code", hexadecimal(digest))
   }
 }

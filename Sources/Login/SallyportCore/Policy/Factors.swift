@@ -122,6 +122,11 @@ extension Policy {
     return missing
   }
 
+  /// Whether a login needs a code of a certain kind, which a pass is not.
+  package var demandsKind: Bool {
+    totp == .mandatory || hotp == .mandatory || backupCode == .mandatory
+  }
+
   private func fill(
     _ missing: inout Factors, _ have: Factors, while isWanted: (Factors, FactorKind) -> Bool
   ) {

@@ -25,6 +25,8 @@ package struct Policy: Equatable, Sendable {
   package var totp = FactorUse.on
   package var hotp = FactorUse.on
   package var backupCode = FactorUse.on
+  /// Whether a pass is accepted.
+  package var acceptsPasses = true
   package var factorOrder = FactorOrder.usual
   /// The number of kinds of factors in a complete enrollment, 1 to 3.
   package var minimumFactors: UInt8 = 1

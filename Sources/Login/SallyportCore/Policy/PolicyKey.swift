@@ -6,7 +6,7 @@ import OneTimePassword
 /// of it.
 package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case state, adjacentIntervals, lookAhead, guessBudget, enrollment, remember, selfService
-  case verification, away, reserveFor, tries
+  case verification, away, reserveFor, tries, factorPass
   case remindEvery, requiredFrom
   case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
   case hints
@@ -31,6 +31,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .factorTOTP: "factor_totp"
     case .factorHOTP: "factor_hotp"
     case .factorBackupCode: "factor_backup_code"
+    case .factorPass: "factor_pass"
     case .factorOrder: "factor_order"
     case .minimumFactors: "minimum_factors"
     case .hints: "hints"
@@ -56,6 +57,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .away: "backup_code or refuse"
     case .requiredFrom: "a date such as 2027-01-31"
     case .factorTOTP, .factorHOTP, .factorBackupCode: "on, off or mandatory"
+    case .factorPass: "on or off"
     case .factorOrder: "totp, hotp and backup_code, each once"
     case .minimumFactors: "1, 2 or 3"
     case .tries: "a whole number from 1 to 5"
@@ -81,6 +83,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
       number == 0 ? "fleet" : number == 1 ? "local" : nil
     case .away:
       number == 0 ? "refuse" : number == 1 ? "backup_code" : nil
+    case .factorPass:
+      number == 0 ? "off" : number == 1 ? "on" : nil
     case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .reserveFor, .tries, .remindEvery,
       .requiredFrom, .factorOrder, .minimumFactors, .localServices, .sshdServices, .matchService,
       .matchUser, .matchGroup, .matchOrigin:
@@ -90,8 +94,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   /// How many keys have one value, and for how many of them the smaller value is the stricter one,
   /// which applies in doubt.
-  static let scalars = 19
-  static let tightened = 11
+  static let scalars = 20
+  static let tightened = 12
 
   /// The range of a number; for words, of their numbers in `word`.
   var bounds: ClosedRange<UInt64> {
@@ -105,7 +109,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .minimumFactors: 1...3
     case .tries: 1...5
     case .state, .enrollment, .requiredFrom, .factorTOTP, .factorHOTP, .factorBackupCode,
-      .factorOrder, .hints, .selfService, .verification, .away, .localServices, .sshdServices,
+      .factorPass, .factorOrder, .hints, .selfService, .verification, .away, .localServices,
+      .sshdServices,
       .matchService, .matchUser, .matchGroup, .matchOrigin:
       0...UInt64.max
     }
@@ -113,8 +118,9 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
-  /// Whether a request to the service has the value: all scalar ones but that of the front end.
-  package var isAsked: Bool { isScalar && self != .tries }
+  /// Whether a request to the service has the value as a number: all scalar ones but that of the
+  /// front end, and `factor_pass`, which is a bit beside them.
+  package var isAsked: Bool { isScalar && self != .tries && self != .factorPass }
 
   /// Whether the key is a condition of a rule, not a setting.
   package var isMatch: Bool { rawValue > PolicyKey.sshdServices.rawValue }
@@ -148,6 +154,7 @@ extension Policy {
       case .away: isRefusedAway ? 0 : 1
       case .reserveFor: UInt64(reserveFor)
       case .tries: UInt64(tries)
+      case .factorPass: acceptsPasses ? 1 : 0
       case .remindEvery: UInt64(remindEvery)
       case .requiredFrom: UInt64(max(requiredFrom.seconds, 0))
       case .factorTOTP: UInt64(totp.rawValue)
@@ -174,6 +181,7 @@ extension Policy {
       case .away: isRefusedAway = newValue == 0
       case .reserveFor: reserveFor = UInt32(clamping: newValue)
       case .tries: tries = small
+      case .factorPass: acceptsPasses = newValue == 1
       case .remindEvery: remindEvery = small
       case .requiredFrom: requiredFrom = UnixTime(Int64(clamping: newValue))
       case .factorTOTP: totp = FactorUse(rawValue: small) ?? .off

@@ -8,7 +8,7 @@ extension PolicyKey {
   @inline(never) func stricter(_ one: UInt64, _ other: UInt64) -> UInt64 {
     switch self {
     case .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
-      .selfService, .verification, .away, .reserveFor, .tries, .remindEvery, .hints:
+      .selfService, .verification, .away, .reserveFor, .tries, .factorPass, .remindEvery, .hints:
       return min(one, other)
     case .minimumFactors: return max(one, other)
     case .factorTOTP, .factorHOTP, .factorBackupCode:
@@ -28,8 +28,9 @@ extension PolicyKey {
     case .factorTOTP, .factorHOTP, .factorBackupCode: UInt64(FactorUse.off.rawValue)
     case .minimumFactors: bounds.upperBound
     case .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
-      .selfService, .verification, .away, .reserveFor, .tries, .remindEvery, .requiredFrom,
-      .factorOrder, .hints, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup,
+      .selfService, .verification, .away, .reserveFor, .tries, .factorPass, .remindEvery,
+      .requiredFrom, .factorOrder, .hints, .localServices, .sshdServices, .matchService, .matchUser,
+      .matchGroup,
       .matchOrigin:
       bounds.lowerBound
     }

@@ -10,6 +10,10 @@ package indirect enum EnrollmentChange: Sendable {
   case rename(Label, to: Label)
   /// Replaces the set of backup codes.
   case renew(BackupCodeSet)
+  /// Gives a pass, in the place of those that have ended when it was made.
+  case give(Pass)
+  /// Ends all passes.
+  case revoke
 
   /// Why a change cannot be carried out.
   package enum Flaw: Error, Equatable, Sendable {
@@ -20,12 +24,15 @@ package indirect enum EnrollmentChange: Sendable {
     /// This one has the name, or one that looks like it.
     case nameTaken(Label)
     case tooManyAuthenticators
+    /// Three passes are open.
+    case tooManyPasses
   }
 }
 
 extension EnrollmentChange {
-  /// The enrollment after the change, which changes nothing else.
-  package func applied(to enrollment: Enrollment) throws(Flaw) -> Enrollment {
+  /// The enrollment after the change, which changes nothing else. `state`: of which passes have
+  /// ended.
+  package func applied(to enrollment: Enrollment, _ state: LoginState) throws(Flaw) -> Enrollment {
     var changed = enrollment
     switch self {
     case .create: throw .enrolled
@@ -43,18 +50,23 @@ extension EnrollmentChange {
       if let other = others.map({ $0.name }).first(like: new) { throw .nameTaken(other) }
       changed.authenticators[index].name = new
     case .renew(let codes): changed.backupCodes = codes
+    case .give(let pass):
+      changed.passes = enrollment.openPasses(state, at: pass.created)
+      guard changed.passes.count < Pass.maximumOpen else { throw .tooManyPasses }
+      changed.passes.append(pass)
+    case .revoke: changed.passes = []
     }
     return changed
   }
 
-  /// The state to store with the changed enrollment. Unless only a name changes, no origin is
-  /// remembered any more, so that the user is asked again; where one was removed, as it may be
-  /// somebody else's by now, none is known either.
+  /// The state to store with the changed enrollment. Unless only a name or a pass changes, no
+  /// origin is remembered any more, so that the user is asked again; where an authenticator was
+  /// removed, as it may be somebody else's by now, none is known either.
   package func applied(to state: LoginState, of changed: Enrollment) -> LoginState {
     var state = state
     state.reconcile(with: changed)
     switch self {
-    case .rename: break
+    case .rename, .give, .revoke: break
     case .create, .add, .renew: state.forgetRemembered()
     case .remove:
       state.forgetRemembered()

@@ -12,6 +12,7 @@ package struct LoginState: Equatable, Sendable {
   package let enrollmentID: UInt64
   package var authenticators: [AuthenticatorState]
   package var backupCodes: BackupCodeState?
+  package var passes: [PassState]
   package var known: Bucket
   package var other: Bucket
   /// nil if there is none, or if it does not count any more.
@@ -24,13 +25,15 @@ package struct LoginState: Equatable, Sendable {
 
   package init(
     enrollmentID: UInt64, authenticators: [AuthenticatorState] = [],
-    backupCodes: BackupCodeState? = nil, known: Bucket = .full, other: Bucket = .full,
+    backupCodes: BackupCodeState? = nil, passes: [PassState] = [], known: Bucket = .full,
+    other: Bucket = .full,
     slip: Slip? = nil, refunds: Refunds = Refunds(), origins: [KnownOrigin] = [],
     remembered: [RememberedOrigin] = []
   ) {
     self.enrollmentID = enrollmentID
     self.authenticators = authenticators
     self.backupCodes = backupCodes
+    self.passes = passes
     self.known = known
     self.other = other
     self.slip = slip
@@ -72,16 +75,25 @@ package struct LoginState: Equatable, Sendable {
     } else {
       backupCodes = nil
     }
+    let known = passes
+    passes = []
+    for pass in enrollment.passes {
+      var state = PassState(id: pass.id)
+      for stored in known where stored.id == pass.id { state = stored }
+      passes.append(state)
+    }
   }
 
   /// For a state after which a later one may have been lost. Every code counts as used that a login
   /// may have accepted up to now under any policy, with a counter the next one, which is nearly
-  /// always the one. No origin is remembered and no slip is kept, as they may have been dropped
-  /// since. What else was lost is unknown: a backup code that was used then works once more.
+  /// always the one. No pass is good any more. No origin is remembered and no slip is kept, as they
+  /// may have been dropped since. What else was lost is unknown: a backup code that was used then
+  /// works once more.
   package mutating func distrustLoss(of enrollment: Enrollment, at now: UnixTime) {
     reconcile(with: enrollment)
     forgetRemembered()
     slip = nil
+    for index in passes.indices { passes[index].used = UInt8.max }
     for (index, authenticator) in enrollment.authenticators.enumerated()
     where index < authenticators.count {
       let last = authenticators[index].lastAccepted

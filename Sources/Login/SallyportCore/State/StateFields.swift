@@ -146,6 +146,14 @@ extension ByteWriter {
       put(remembered.service)
       put(remembered.granted)
     }
+    // The version before reads a state without passes.
+    guard !state.passes.isEmpty else { return }
+    put(count: state.passes.count)
+    for pass in state.passes {
+      put(pass.id)
+      put(count: Int(pass.used))
+      put(pass.seen)
+    }
   }
 
   private mutating func put(_ authenticator: AuthenticatorState) {
@@ -224,6 +232,14 @@ extension ByteReader {
       } else {
         fail()
       }
+    }
+    // Without passes nothing follows.
+    guard !isAtEnd else { return state }
+    let passes = count(atMost: Pass.maximumOpen)
+    if passes == 0 { fail() }
+    for _ in 0..<passes {
+      state.passes.append(
+        PassState(id: number64(), used: UInt8(truncatingIfNeeded: number(bytes: 1)), seen: time()))
     }
     return state
   }

@@ -89,7 +89,8 @@ package enum StateRecord {
     // A record that cannot be read again must not be written, as it would lock the user out.
     guard state.authenticators.count <= Enrollment.maximumAuthenticators,
       state.origins.count <= LoginState.readableOrigins,
-      state.remembered.count <= LoginState.maximumRemembered
+      state.remembered.count <= LoginState.maximumRemembered,
+      state.passes.count <= Pass.maximumOpen
     else { throw .size }
     var page = ByteWriter(count: slotSize)
     page.position = headerSize

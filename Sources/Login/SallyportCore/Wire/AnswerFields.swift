@@ -145,6 +145,9 @@ extension ByteWriter {
     case .backupCode(let left):
       put(count: 2)
       put(count: left, atMost: 2 * BackupCodeSet.maximumCodes)
+    case .pass(let left):
+      put(count: 3)
+      put(count: left)
     }
   }
 
@@ -181,12 +184,13 @@ extension ByteWriter {
 
 extension ByteReader {
   private mutating func proof() -> Proof? {
-    switch count(atMost: 2) {
+    switch count(atMost: 3) {
     case 1:
       label().map {
         .authenticator(name: $0, drift: Int32(truncatingIfNeeded: number(bytes: 4)))
       }
     case 2: .backupCode(left: count(atMost: 2 * BackupCodeSet.maximumCodes))
+    case 3: .pass(left: count(atMost: Int(Pass.usesRange.upperBound)))
     case _: nil
     }
   }
@@ -223,17 +227,19 @@ extension ByteWriter {
       put(count: 3)
       put(name)
     case .tooManyAuthenticators: put(count: 4)
+    case .tooManyPasses: put(count: 5)
     }
   }
 }
 
 extension ByteReader {
   private mutating func flaw() -> EnrollmentChange.Flaw? {
-    switch count(atMost: 4) {
+    switch count(atMost: 5) {
     case 1: label().map { .noSuchAuthenticator($0) }
     case 2: .lastAuthenticator
     case 3: label().map { .nameTaken($0) }
     case 4: .tooManyAuthenticators
+    case 5: .tooManyPasses
     case _: .enrolled
     }
   }

@@ -132,7 +132,7 @@ extension EnrollmentChange {
   /// The change as its byte in a frame.
   enum Number: UInt8 {
     case create = 1
-    case add, remove, rename, renew
+    case add, remove, rename, renew, give, revoke
   }
 
   var number: Number {
@@ -142,6 +142,8 @@ extension EnrollmentChange {
     case .remove: .remove
     case .rename: .rename
     case .renew: .renew
+    case .give: .give
+    case .revoke: .revoke
     }
   }
 }

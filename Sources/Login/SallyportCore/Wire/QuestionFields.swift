@@ -55,18 +55,19 @@ extension LoginQuestion {
       id == 0 && same(enrollment.user.bytes, name) ? enrollment.written() : nil
     case .add(let authenticators, let codes): part(authenticators, codes, of: id)
     case .renew(let codes): part([], codes, of: id)
-    case .remove, .rename: id == 0 ? nil : Secret(count: 0)
+    case .give(let pass): part([], nil, pass, of: id)
+    case .remove, .rename, .revoke: id == 0 ? nil : Secret(count: 0)
     }
   }
 
   /// Factors, as an enrollment that has no others.
-  private func part(_ authenticators: [Authenticator], _ codes: BackupCodeSet?, of id: UInt64)
-    -> Secret?
-  {
+  private func part(
+    _ authenticators: [Authenticator], _ codes: BackupCodeSet?, _ pass: Pass? = nil, of id: UInt64
+  ) -> Secret? {
     guard id != 0, let user = UserName(name) else { return nil }
     let part = Enrollment(
       id: id, user: user, uid: nil, created: UnixTime(0), authenticators: authenticators,
-      backupCodes: codes)
+      backupCodes: codes, passes: pass.map { [$0] } ?? [])
     return part.written()
   }
 }
@@ -110,7 +111,8 @@ extension ByteWriter {
     for key in PolicyKey.allCases where key.isAsked {
       put(key == .guessBudget ? policy.statedBudget : policy[key])
     }
-    put(isThere: policy.isRefusedByRule)
+    // As it was before passes where they are on.
+    put(count: (policy.isRefusedByRule ? 1 : 0) + (policy.acceptsPasses ? 0 : 2))
   }
 
   private mutating func put(_ role: ResponseRole) {
@@ -125,7 +127,7 @@ extension ByteWriter {
   private mutating func put(_ change: EnrollmentChange) {
     put(count: Int(change.number.rawValue))
     switch change {
-    case .create, .add, .renew: break
+    case .create, .add, .renew, .give, .revoke: break
     case .remove(let name): put(name)
     case .rename(let name, let new):
       put(name)
@@ -162,7 +164,9 @@ extension ByteReader {
       if !key.bounds.contains(value) { fail() }
       policy[key] = value
     }
-    policy.isRefusedByRule = isThere()
+    let bits = count(atMost: 3)
+    policy.isRefusedByRule = bits & 1 == 1
+    policy.acceptsPasses = bits & 2 == 0
     return policy
   }
 
@@ -214,6 +218,12 @@ extension ByteReader {
     case .rename:
       guard let name = label(), let new = label() else { return nil }
       return .rename(name, to: new)
+    case .give:
+      guard let part = try? Enrollment.readPart(secret), let pass = part.passes.first else {
+        return nil
+      }
+      return .give(pass)
+    case .revoke: return .revoke
     case nil: return nil
     }
   }

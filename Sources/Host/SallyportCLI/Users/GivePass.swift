@@ -1,0 +1,148 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportCore
+import SallyportLogin
+import SallyportSupport
+import SallyportSystem
+
+/// `sallyport pass`
+struct GivePass: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "pass",
+    abstract: "Let a user in who has no phone and no backup code at hand.",
+    discussion: """
+      Prints a code for one login, asked for like any other, that ends in two hours. It proves \
+      that login alone: it changes nothing of what is enrolled, and makes no place remembered.
+      """)
+
+  @OptionGroup var shared: SubjectOptions<NoDefault>
+
+  @Option(
+    name: .customLong("for"),
+    help: ArgumentHelp("How long it is good, 10m to 7d.", valueName: "time"),
+    transform: Lifetime.init(typed:))
+  var lifetime = Lifetime(seconds: 7200)
+
+  @Option(help: ArgumentHelp("For how many logins, 1 to 5.", valueName: "number"))
+  var uses: UInt8 = 1
+
+  @Flag(help: "End all passes of the user.")
+  var revoke = false
+
+  @Flag(help: "Also for root.")
+  var force = false
+
+  func validate() throws {
+    guard Pass.usesRange.contains(UInt64(uses)) else {
+      throw ValidationError("--uses is a number from 1 to 5")
+    }
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    let subject = try shared.open(in: context)
+    let person = try subject.person()
+    try person.rehearse()
+    let pending = try person.enrolled()
+    if revoke {
+      try person.amend(.revoke, of: pending)
+      let name = person.account.name.text
+      return subject.output.answer(
+        Revoked(user: name), "\(name) has no pass: what was given is refused.")
+    }
+    if person.account.uid == 0, !force { throw .passForRoot }
+    try give(to: person, pending, subject)
+  }
+
+  private func give(to person: any Person, _ pending: PendingLogin, _ subject: Subject)
+    throws(CommandError)
+  {
+    let now = try subject.context.time()
+    let (code, pass) = try storing { () throws(StoreTrouble) in
+      try Pass.fresh(of: pending.enrollmentID, from: now, for: lifetime.seconds, uses: uses)
+    }
+    try person.amend(.give(pass), of: pending)
+    let name = person.account.name.text
+    let shown = BackupCode.grouped(code)
+    let logins = uses == 1 ? "one login" : "\(uses) logins"
+    subject.output.answer(
+      Given(user: name, pass: shown, expires: fact(pass.expires), uses: uses),
+      """
+      A pass for \(name), to be typed where a code is asked for:
+
+          \(shown)
+
+      It is good for \(logins), until \(whenText(pass.expires, seenFrom: now)), and is not shown again.
+      """)
+    if let number = subject.context.terminal.failure { throw .passUnseen(errno: number) }
+    if !person.policy.acceptsPasses || person.policy.demandsKind {
+      subject.output.warn(
+        "the policy refuses passes (factor_pass = off, or a mandatory factor), but in logins for "
+          + "which a rule says otherwise")
+    }
+  }
+
+  private struct Given: Encodable {
+    let user, pass: String
+    @OrNull var expires: String?
+    let uses: UInt8
+  }
+
+  private struct Revoked: Encodable {
+    let user: String
+    var revoked = true
+  }
+}
+
+/// How long a pass is good, typed as 90m, 2h or 1d.
+struct Lifetime {
+  let seconds: UInt64
+
+  init(seconds: UInt64) { self.seconds = seconds }
+
+  /// Throws unless it is a number with its unit, within what a pass may have.
+  init(typed text: String) throws {
+    let units: [Character: UInt64] = ["m": 60, "h": 3600, "d": 86_400]
+    guard let unit = text.last.flatMap({ units[$0] }), let number = UInt64(text.dropLast()),
+      number <= 10_080, Pass.lifetimes.contains(number * unit)
+    else { throw ValidationError("expected 10m to 7d, such as 90m, 2h or 1d") }
+    seconds = number * unit
+  }
+}
+
+extension Pass {
+  /// A new pass, and its code, to be shown once.
+  static func fresh(of enrollmentID: UInt64, from now: UnixTime, for seconds: UInt64, uses: UInt8)
+    throws(StoreTrouble) -> (code: Secret, pass: Pass)
+  {
+    guard let code = Pass.code(from: try Random.secret(count: BackupCode.randomBytes)) else {
+      throw .outOfMemory
+    }
+    let digest: [UInt8]
+    do throws(CryptoError) {
+      digest = try Pass.digest(code, of: enrollmentID)
+    } catch {
+      throw .crypto(error)
+    }
+    let pass = Pass(
+      id: try Random.identifier(), digest: digest, created: now,
+      expires: UnixTime(now.seconds + Int64(seconds)), uses: uses)
+    return (code, pass)
+  }
+}
+
+extension CommandError {
+  fileprivate static let passForRoot = CommandError {
+    Message(
+      "\($0.who) has the uid 0: with a pass nothing but its password keeps root safe", .refused,
+      hints: [$0.again("--force", remark: "gives it all the same")])
+  }
+
+  /// Writing to standard output failed after the pass was stored.
+  fileprivate static func passUnseen(errno number: Int32) -> CommandError {
+    CommandError {
+      Message(
+        "standard output: \(errnoText(number)); the pass was stored but not shown", .inputOutput,
+        hints: [$0.command("pass", "--revoke"), $0.command("pass")])
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+@testable import SallyportCLI
+
+@Suite struct `A pass that is given` {
+  private let bench = Bench()
+
+  private struct Given: Decodable {
+    let pass: String
+    let expires: String
+    let uses: Int
+  }
+
+  private struct Told: Decodable {
+    struct Open: Decodable {
+      let expires: String
+      let usesLeft: Int
+    }
+    let passes: [Open]
+  }
+
+  init() throws { _ = try bench.enroll("daemon") }
+
+  private func open() throws -> [Int] {
+    try bench.run("status", "daemon", "--json").json(Told.self).passes.map(\.usesLeft)
+  }
+
+  private func verify(_ code: String) -> Int32 {
+    bench.run("verify", "--user", "daemon", on: FakeTerminal([.types(code)])).status
+  }
+
+  @Test func `Is verified as often as it is good for, and told of by status`() throws {
+    let done = bench.run("pass", "daemon", "--uses", "2", "--for", "90m", "--json")
+    let given = try done.json(Given.self)
+    #expect(given.uses == 2)
+    #expect(try open() == [2])
+    #expect(verify(given.pass) == 0)
+    #expect(try open() == [1])
+    #expect(verify(given.pass) == 0)
+    #expect(try open() == [])
+    #expect(verify(given.pass) == 1)
+  }
+
+  @Test func `Consents to no change`() throws {
+    let given = try bench.run("pass", "daemon", "--json").json(Given.self)
+    let terminal = FakeTerminal([.types(given.pass)])
+    #expect(bench.run("unenroll", "daemon", on: terminal).status == 1)
+    #expect(try open() == [1])
+  }
+
+  @Test func `Is revoked, and a fourth one is refused`() throws {
+    for _ in 1...3 { #expect(bench.run("pass", "daemon").status == 0) }
+    let fourth = bench.run("pass", "daemon")
+    #expect(fourth.status == 73 && fourth.aside.contains("--revoke"))
+    #expect(bench.run("pass", "daemon", "--revoke").status == 0)
+    #expect(try open() == [])
+  }
+
+  @Test func `Is for root with --force alone`() throws {
+    _ = try bench.enroll("root")
+    #expect(bench.run("pass", "root").status == 1)
+    #expect(bench.run("pass", "root", "--force").status == 0)
+  }
+
+  @Test(arguments: ["9m", "8d", "2", "h", "-1h", "1 h", "99999999999999999999d"])
+  func `Ends between ten minutes and a week from now`(time: String) {
+    #expect(bench.run("pass", "daemon", "--for", time).status == 64)
+  }
+
+  @Test func `Is for nobody who is not enrolled`() {
+    #expect(bench.run("pass", "bin").status == 66)
+  }
+}

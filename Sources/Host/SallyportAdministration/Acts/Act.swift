@@ -5,7 +5,9 @@ package import SallyportCore
 package struct Act: Equatable, Sendable {
   /// Named as the verb of the command that does it.
   package enum Verb: String, Sendable {
-    case enroll, unenroll, add, remove, rename, unlock, resync, forget, require, exempt
+    case enroll, unenroll, add, remove, rename, unlock, resync, forget, require, exempt, pass
+    /// All passes end.
+    case revoke
     case backupCodes = "backup-codes"
     /// The level of the policy holds again.
     case level

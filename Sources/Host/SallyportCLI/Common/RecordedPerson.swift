@@ -98,6 +98,13 @@ struct RecordedPerson: Person {
     case .remove(let name): (.remove, named([name]))
     case .rename(let name, let new): (.rename, named([name]) + [Act.Fact("new", new.bytes)])
     case .renew(let codes): (.backupCodes, backupCodes(codes.count))
+    case .give(let pass):
+      (
+        .pass,
+        [Act.Fact("uses", "\(pass.uses)".utf8)]
+          + (fact(pass.expires).map { [Act.Fact("until", $0.utf8)] } ?? [])
+      )
+    case .revoke: (.revoke, [])
     }
   }
 

@@ -71,7 +71,7 @@ struct GivePass: Verb {
 
           \(shown)
 
-      It is good for \(logins), until \(whenText(pass.expires, seenFrom: now)), and is not shown again.
+      Good for \(logins), until \(whenText(pass.expires, seenFrom: now)). Not shown again.
       """)
     if let number = subject.context.terminal.failure { throw .passUnseen(errno: number) }
     if !person.policy.acceptsPasses || person.policy.demandsKind {

@@ -27,14 +27,17 @@ package func makeNote(_ note: UserNote, on user: UserName, at root: String) thro
   let level =
     switch note.level {
     case nil: "from = none\nlevel = none"
-    case .exempt: "from = none\nlevel = exempt"
+    case .exempt(nil): "from = none\nlevel = exempt"
+    case .exempt(.some): "from = none\nlevel = none"
     case .required(let from): "from = \(from.map { "\($0.seconds)" } ?? "none")\nlevel = required"
     }
   let uid = note.uid.map { "# uid = \($0)\n" } ?? ""
+  let end =
+    if case .exempt(let until?) = note.level { "# exempt until = \(until.seconds)\n" } else { "" }
   if !FileManager.default.fileExists(atPath: root + "/unenrolled") {
     try makeDirectory(root + "/unenrolled")
   }
-  let text = "\(uid)version = 1\nuser = \(user.text)\n\(level)\n"
+  let text = "\(uid)\(end)version = 1\nuser = \(user.text)\n\(level)\n"
   try makeFile(root + "/unenrolled/" + user.text, Array(text.utf8))
 }
 

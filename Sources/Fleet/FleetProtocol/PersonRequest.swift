@@ -181,27 +181,31 @@ extension Fields {
   }
 
   /// Outside nil: to be read. 0: as the policy says; 1 and 2: required, without and with the time
-  /// from which on; 3: exempt.
+  /// from which on; 3 and 4: exempt, without and with its end. An older peer refuses 4.
   mutating func level(_ level: UserNote.Level??) -> UserNote.Level? {
     let (number, from): (UInt8?, UnixTime?) =
       switch level {
       case nil: (nil, nil)
       case .some(nil): (0, nil)
       case .some(.required(let from)): (from == nil ? 1 : 2, from)
-      case .some(.exempt): (3, nil)
+      case .some(.exempt(let until)): (until == nil ? 3 : 4, until)
       }
     switch byte(number) {
     case 0: return nil
     case 1: return .required(from: nil)
-    case 2:
-      let time = time(from)
-      if time.seconds < 0 { fail() }
-      return .required(from: time)
-    case 3: return .exempt
+    case 2: return .required(from: timeOfLevel(from))
+    case 3: return .exempt(until: nil)
+    case 4: return .exempt(until: timeOfLevel(from))
     case _:
       fail()
       return nil
     }
+  }
+
+  private mutating func timeOfLevel(_ own: UnixTime?) -> UnixTime {
+    let time = time(own)
+    if time.seconds < 0 { fail() }
+    return time
   }
 }
 

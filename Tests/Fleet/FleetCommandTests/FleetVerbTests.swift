@@ -200,10 +200,12 @@ import Testing
 
   @Test func `Require and exempt set the level that the fleet has`() throws {
     #expect(run("exempt", user).status == 0)
-    #expect(try fleet.level(of: try account()) == .exempt)
+    #expect(try fleet.level(of: try account()) == .exempt(until: nil))
     let shown = run("status", user)
     #expect(
       shown.answer.contains("nobody, not enrolled in the fleet") && shown.answer.contains("exempt"))
+    #expect(run("exempt", user, "--until", "2099-03-01").status == 0)
+    #expect(run("status", user).answer.contains("exempt until 2099-03-01"))
     #expect(run("require", user).status == 0)
     #expect(run("exempt", user, "--undo").aside.contains("level"))
     #expect(run("require", user, "--undo").answer.contains("the policy's level applies"))

@@ -33,7 +33,7 @@ private final class RosterLine: FleetVerifiers {
     if let answer { return answer }
     let entries = request.names.map { name in
       RosterAnswer.Entry(
-        enrolled.contains(name.text) ? .enrolled(Factors()) : .notEnrolled, .exempt)
+        enrolled.contains(name.text) ? .enrolled(Factors()) : .notEnrolled, .exempt(until: nil))
     }
     return VerifierAnswer(to: .management, RosterAnswer.told(entries).encoded() ?? [])
   }
@@ -67,7 +67,7 @@ private final class RosterLine: FleetVerifiers {
     #expect(people.map(\.name.text) == names)
     let enrolled = people.filter { $0.place == .enrolled(Factors()) }.map(\.name.text)
     #expect(enrolled == ["user0", "user199", "user200", "user449"])
-    #expect(people.allSatisfy { $0.level == .exempt })
+    #expect(people.allSatisfy { $0.level == .exempt(until: nil) })
     #expect(try roster([], by: RosterLine(fault: .away)) == .told([]))
   }
 

@@ -257,7 +257,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(try ask(handler, try attempt(), under: policy) == accepted)
     for context in reserve.contexts.withLock({ $0 }) {
       // Whatever is kept of the user, `exempt` too.
-      #expect(context.policy.level(of: .exempt, at: UnixTime(0)) == .refuse)
+      #expect(context.policy.level(of: .exempt(until: nil), at: UnixTime(0)) == .refuse)
       #expect(context.policy.remember == 0)
     }
     for verb in otherVerbs {

@@ -63,7 +63,7 @@ import Testing
     // Enrolled in the fleet, and never logged in here.
     host.fleet.change { $0.people[Array("bob".utf8)] = $0.people[Array("alice".utf8)] }
     // Exempt, as far as this machine's own store would say.
-    try host.reserve.store.setLevel(.exempt, of: Account(name: name("carol"), uid: 1))
+    try host.reserve.store.setLevel(.exempt(until: nil), of: Account(name: name("carol"), uid: 1))
     var policy = Policy()
     (policy.enrollment, policy.remember) = (level, remember)
     let asked = try host.ask(

@@ -7,7 +7,10 @@ import Testing
 
 extension Seeded {
   private mutating func noteLevels() -> [UserNote.Level?] {
-    [nil, .exempt, .required(from: nil), .required(from: UnixTime(Int64(number64() >> 1)))]
+    [
+      nil, .exempt(until: nil), .exempt(until: UnixTime(Int64(number64() >> 1))),
+      .required(from: nil), .required(from: UnixTime(Int64(number64() >> 1))),
+    ]
   }
 
   private mutating func pairs() throws -> [CodePair] {

@@ -16,7 +16,9 @@ extension Seeded {
     return (0..<count).map { _ in
       RosterAnswer.Entry(
         pick([.enrolled(factors()), .notEnrolled, .taken(by: host), .unreadable]),
-        pick([nil, .exempt, .required(from: nil), .required(from: UnixTime(1_795_219_200))]))
+        pick([
+          nil, .exempt(until: nil), .required(from: nil), .required(from: UnixTime(1_795_219_200)),
+        ]))
     }
   }
 
@@ -41,7 +43,7 @@ private func name(_ text: String) throws -> UserName { try #require(UserName(Arr
     let host = try #require(FleetHostName(Array("web1".utf8)))
     let told = RosterAnswer.told([
       .init(.enrolled(both), nil), .init(.notEnrolled, .required(from: UnixTime(258))),
-      .init(.taken(by: host), .required(from: nil)), .init(.unreadable, .exempt),
+      .init(.taken(by: host), .required(from: nil)), .init(.unreadable, .exempt(until: nil)),
     ])
     let level: [UInt8] = [2, 2, 1, 0, 0, 0, 0, 0, 0]
     #expect(

@@ -179,10 +179,10 @@ struct `What root's verbs change of somebody of the fleet` {
     #expect(try isDone(.level(nil)))
     #expect(try version() == 0, "of nobody there is nothing to save")
     for saved: UInt64 in 1...2 {
-      #expect(try isDone(.level(.exempt)))
+      #expect(try isDone(.level(.exempt(until: nil))))
       #expect(try version() == saved, "saved again: the primary alone may have it")
     }
-    #expect(try facts().note.level == .exempt)
+    #expect(try facts().note.level == .exempt(until: nil))
     #expect(try isDone(.level(.required(from: nil))))
     _ = try enroll()
     let account = Account(name: try user, uid: 1000)
@@ -227,7 +227,7 @@ struct `What root's verbs change of somebody of the fleet` {
 
   @Test func `is nothing where the host may not enroll, or somebody else has taken him`() throws {
     let verbs: [PersonRequest.Verb] = [
-      .tell, .unlock(id: id), .end(id: id), .forget(id: id), .level(.exempt),
+      .tell, .unlock(id: id), .end(id: id), .forget(id: id), .level(.exempt(until: nil)),
     ]
     _ = try enroll()
     for verb in verbs {

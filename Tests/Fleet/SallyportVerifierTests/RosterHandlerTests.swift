@@ -56,14 +56,15 @@ struct `What a host is told of many people at once` {
     let burial = MoveRequest.Tombstone(id: 0xe0e0, version: row.seen.digest, token: 9)
     #expect(try store.bury(try user(taken), burial, by: Array("web2".utf8)) == nil)
     try set(.required(from: UnixTime(258)), of: names[1])
-    try set(.exempt, of: nobody)
+    try set(.exempt(until: nil), of: nobody)
     let (totp, hotp) = (factors(.totp), factors(.hotp))
     let host = try #require(FleetHostName(Array("web2".utf8)))
     let found = try entries([names[1], ended, nobody, names[0], taken, "nobody", names[0]])
     #expect(
       found == [
         .init(.enrolled(hotp), .required(from: UnixTime(258))), .init(.notEnrolled, nil),
-        .init(.notEnrolled, .exempt), .init(.enrolled(totp), nil), .init(.taken(by: host), nil),
+        .init(.notEnrolled, .exempt(until: nil)), .init(.enrolled(totp), nil),
+        .init(.taken(by: host), nil),
         .init(.notEnrolled, nil), .init(.enrolled(totp), nil),
       ])
     #expect(verifier.complaints.isEmpty)
@@ -77,9 +78,9 @@ struct `What a host is told of many people at once` {
 
   @Test func `is found under any name that there may be`() throws {
     for name in Self.odd where try entries([name]) == [.init(.notEnrolled, nil)] {
-      try set(.exempt, of: name)
+      try set(.exempt(until: nil), of: name)
     }
-    #expect(try entries(Self.odd).map(\.level) == Self.odd.map { _ in .exempt })
+    #expect(try entries(Self.odd).map(\.level) == Self.odd.map { _ in .exempt(until: nil) })
   }
 
   @Test func `is of 200 as of one`() throws {
@@ -113,7 +114,7 @@ struct `What a host is told of many people at once` {
   // decisive
   @Test func `is the same of all where the host may not enroll`() throws {
     let own = try verifier.enroll()
-    try set(.exempt, of: "none")
+    try set(.exempt(until: nil), of: "none")
     let told = try [[own], ["nobody"], ["none"], [own, "nobody"]].map {
       try body($0, enrolls: false)
     }

@@ -108,8 +108,8 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
 
   @Test func `is read as it was written`() throws {
     let notes = [
-      UserNote(), UserNote(level: .exempt), UserNote(level: .required(from: nil)),
-      UserNote(level: .required(from: UnixTime(0))),
+      UserNote(), UserNote(level: .exempt(until: nil)), UserNote(level: .required(from: nil)),
+      UserNote(level: .required(from: UnixTime(0))), UserNote(level: .exempt(until: UnixTime(0))),
     ]
     for note in notes {
       for (standing, ended) in [

@@ -220,7 +220,7 @@ import Testing
     #expect(throws: busy) { try store.prepare() }
     #expect(throws: busy) { try store.replace(new, state) }
     #expect(throws: busy) { _ = try store.create(all: [(new, state)]) }
-    #expect(throws: busy) { try store.setLevel(.exempt, of: alice) }
+    #expect(throws: busy) { try store.setLevel(.exempt(until: nil), of: alice) }
     // What logins do as well waits for none of them.
     try store.create(new, state)
     let record = try scratch.loaded("alice")

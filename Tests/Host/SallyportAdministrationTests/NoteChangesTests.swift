@@ -52,8 +52,8 @@ import Testing
     let (carol, other) = (try account("carol", uid: 3003), try account("carol", uid: 3004))
     let renamed = try account("carla", uid: 3003)
     let (later, sooner) = (UnixTime(1_800_000_000), UnixTime(1_700_000_000))
-    try store.setLevel(.exempt, of: carol)
-    #expect(try [carol, other, renamed].map(store.level) == [.exempt, nil, nil])
+    try store.setLevel(.exempt(until: nil), of: carol)
+    #expect(try [carol, other, renamed].map(store.level) == [.exempt(until: nil), nil, nil])
     #expect(try store.level(of: account("carol")) == nil)
     try store.setLevel(.required(from: later), of: carol)
     #expect(
@@ -67,8 +67,8 @@ import Testing
     try store.setLevel(.required(from: nil), of: renamed)
     #expect(try store.level(of: carol) == .required(from: nil))
     // The last word on an account counts, whichever of its names had the one before.
-    try store.setLevel(.exempt, of: carol)
-    #expect(try store.level(of: carol) == .exempt)
+    try store.setLevel(.exempt(until: nil), of: carol)
+    #expect(try store.level(of: carol) == .exempt(until: nil))
     try store.setLevel(nil, of: renamed)
     try store.setLevel(.required(from: nil), of: carol)
     // The account has another uid now: nothing is left for the uid before.
@@ -83,7 +83,7 @@ import Testing
     let store = scratch.store
     let (root, toor) = (try account("root", uid: 0), try account("toor", uid: 0))
     let all = { (name: UserName) throws(StoreTrouble) in Account(name: name, uid: 0) }
-    for level in [UserNote.Level?.none, .exempt] {
+    for level in [UserNote.Level?.none, .exempt(until: nil)] {
       try store.setLevel(.required(from: nil), of: root, all)
       try store.setLevel(.required(from: nil), of: toor, all)
       try store.setLevel(level, of: toor, all)
@@ -145,7 +145,9 @@ import Testing
   @Test func `that loosen get their uid by root's command alone`() throws {
     let scratch = try Scratch()
     let store = scratch.store
-    for name in ["carol", "gone"] { try makeNoteOfBefore(.exempt, of: name, in: scratch) }
+    for name in ["carol", "gone"] {
+      try makeNoteOfBefore(.exempt(until: nil), of: name, in: scratch)
+    }
     try makeNoteOfBefore(.required(from: nil), of: "dave", in: scratch)
     let find = { (name: UserName) throws(StoreTrouble) in
       if name == (try? userName("gone")) { return Account(name: name, uid: nil) }
@@ -161,7 +163,7 @@ import Testing
     #expect(try store.note(of: userName("gone")).uid == UserNote.noUID)
     left = try store.adoptNotes(areLocal: true, isOrdered: true, find)
     #expect(left.isEmpty)
-    #expect(try store.level(of: account("carol", uid: 3004)) == .exempt)
+    #expect(try store.level(of: account("carol", uid: 3004)) == .exempt(until: nil))
     #expect(try store.note(of: userName("gone")).uid == UserNote.noUID)
   }
 
@@ -172,7 +174,7 @@ import Testing
     let scratch = try Scratch()
     let store = scratch.store
     let carol = try account("carol", uid: 3003)
-    try makeNoteOfBefore(.exempt, of: "carol", in: scratch, as: copy)
+    try makeNoteOfBefore(.exempt(until: nil), of: "carol", in: scratch, as: copy)
     try store.setLevel(.required(from: nil), of: carol)
     let left = try store.adoptNotes(areLocal: true, isOrdered: true) { name throws(StoreTrouble) in
       Account(name: name, uid: 3003)
@@ -187,7 +189,7 @@ import Testing
     let scratch = try Scratch()
     let store = scratch.store
     let toor = try account("toor", uid: 3003)
-    try makeNoteOfBefore(.exempt, of: "carol", in: scratch)
+    try makeNoteOfBefore(.exempt(until: nil), of: "carol", in: scratch)
     var asked = 0
     let left = try store.adoptNotes(areLocal: true, isOrdered: true) { name throws(StoreTrouble) in
       asked += 1

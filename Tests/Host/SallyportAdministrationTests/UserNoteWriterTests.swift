@@ -21,9 +21,12 @@ import Testing
     var random = Seeded(60)
     for _ in 0..<500 {
       let levels: [UserNote.Level?] = [
-        nil, .exempt, .required(from: nil), .required(from: random.pastTime()),
+        nil, .exempt(until: nil), .required(from: nil), .required(from: random.pastTime()),
+        .exempt(until: random.pastTime()),
       ]
-      let note = UserNote(level: random.pick(levels), uid: random.pick([nil, 0, 3003, .max]))
+      let level = random.pick(levels)
+      let uids: [UInt32?] = [0, 3003, .max] + (level.isExempt ? [] : [nil])
+      let note = UserNote(level: level, uid: random.pick(uids))
       let name = random.userName()
       let (user, found) = try UserNote.read(try #require(note.written(for: name)))
       #expect(user == name && found == note)
@@ -34,9 +37,10 @@ import Testing
   @Test func `has its uid in a comment, and none without that line`() throws {
     let name = try #require(UserName("alice".utf8))
     let text = String(
-      decoding: bytes(try #require(UserNote(level: .exempt, uid: 3003).written(for: name))),
+      decoding: bytes(
+        try #require(UserNote(level: .exempt(until: nil), uid: 3003).written(for: name))),
       as: UTF8.self)
-    let old = bytes(try #require(UserNote(level: .exempt).written(for: name)))
+    let old = bytes(try #require(UserNote(level: .exempt(until: nil)).written(for: name)))
     #expect(text == "# uid = 3003\n" + String(decoding: old, as: UTF8.self))
     let read = { (text: String) in try self.read(text).1.uid }
     #expect(try read(text) == 3003)
@@ -51,7 +55,10 @@ import Testing
   /// Otherwise somebody who is `required` would pass for a file that lost its end.
   @Test func `that lost its tail is refused, at whichever byte`() throws {
     let name = try #require(UserName("alice".utf8))
-    for level in [nil, UserNote.Level.exempt, .required(from: UnixTime(1_772_528_400))] {
+    for level in [
+      nil, UserNote.Level.exempt(until: nil), .exempt(until: UnixTime(1_772_528_400)),
+      .required(from: UnixTime(1_772_528_400)),
+    ] {
       let whole = bytes(try #require(UserNote(level: level).written(for: name)))
       for length in 0..<(whole.count - 1) {
         #expect(throws: SettingsError.self) { try UserNote.read(secret(whole[..<length])) }

@@ -34,6 +34,7 @@ private typealias LoggedAct = SallyportAdministration.Act
       (["unlock"], "unlock"), (["forget"], "forget"),
       (["pass"], "pass uses=1 until=2026-03-03T11:26:40Z"), (["pass", "--revoke"], "revoke"),
       (["require", "--by", "2027-03-01"], "require from=2027-03-01T00:00:00Z"),
+      (["exempt", "--until", "2099-03-01"], "exempt until=2099-03-01T00:00:00Z"),
       (["exempt"], "exempt"), (["exempt", "--undo"], "level level=policy"),
       (["unenroll", "--force"], "unenroll"),
     ]

@@ -10,6 +10,7 @@ import Testing
 struct Level: Decodable, Equatable {
   let name: String
   let from: String?
+  var until: String? = nil
 }
 
 @Suite struct `A level of one's own` {
@@ -45,6 +46,27 @@ struct Level: Decodable, Equatable {
     #expect(try status().level == Level(name: "exempt", from: nil))
     #expect(try level("exempt", "--undo") == nil)
     #expect(try status().level == nil)
+  }
+
+  // decisive
+  @Test func `Is exempt until a day, and then as the policy says`() throws {
+    #expect(
+      try level("exempt", "--until", "2099-03-01")
+        == Level(name: "exempt", from: nil, until: "2099-03-01T00:00:00Z"))
+    #expect(bench.run("status", "daemon").answer.contains("exempt until 2099-03-01\n"))
+    for words in [["--until", "2001-03-01"], ["--until", "2099-03-01", "--undo"]] {
+      #expect(bench.run(arguments: ["exempt", "daemon"] + words).status == 64)
+    }
+    #expect(try status().level?.until == "2099-03-01T00:00:00Z")
+    let store = Store(root: bench.directory, owner: .effectiveUser)
+    let daemon = try Accounts.find(#require(UserName(Array("daemon".utf8))))
+    try store.setLevel(.exempt(until: UnixTime(9)), of: daemon)
+    let told = bench.run("status", "daemon").answer
+    #expect(told.contains("exempt until 1970-01-01, which is past"), "\(told)")
+    let gone = Account(name: try #require(UserName(Array("gone".utf8))), uid: 54_321)
+    try store.setLevel(.exempt(until: UnixTime(9)), of: gone)
+    #expect(!bench.run("list").answer.contains("gone"))
+    #expect(try level("exempt", "--undo") == nil)
   }
 
   private struct Many: Decodable {
@@ -101,7 +123,7 @@ struct Level: Decodable, Equatable {
     bench.run("prepare")
     let user = try #require(UserName(Array(name.utf8)))
     let store = Store(root: bench.directory, owner: .effectiveUser)
-    try store.setLevel(.exempt, of: Account(name: user, uid: uid))
+    try store.setLevel(.exempt(until: nil), of: Account(name: user, uid: uid))
   }
 
   // decisive

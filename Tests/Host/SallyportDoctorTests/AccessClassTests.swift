@@ -47,7 +47,9 @@ import Testing
 
   @Test func `what root has set for one account is for no other`() throws {
     #expect(
-      try verdicts(ours, notes: ["bob": .exempt]) == [.asked(.code), .withoutCode(.exempt)])
+      try verdicts(ours, notes: ["bob": .exempt(until: nil)]) == [
+        .asked(.code), .withoutCode(.exempt),
+      ])
   }
 
   @Test func `su is called by somebody else than root`() throws {

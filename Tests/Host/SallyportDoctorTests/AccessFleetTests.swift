@@ -43,7 +43,7 @@ import Testing
     #expect(enrolled.rows.first { $0.user == "alice" }?.isEnrolled == true)
     let out = try table(alice(.notEnrolled), "enrollment = refuse\n")
     #expect(verdicts(out, "alice", "su") == [.refused(.notEnrolled)])
-    let exempt = try table(alice(.notEnrolled, .exempt), "enrollment = refuse\n")
+    let exempt = try table(alice(.notEnrolled, .exempt(until: nil)), "enrollment = refuse\n")
     #expect(verdicts(exempt, "alice", "su") == [.withoutCode(.exempt)])
     #expect(
       verdicts(try table(alice(.unreadable)), "alice", "su") == [.refused(.brokenEnrollment)])

@@ -177,10 +177,10 @@ import Testing
     Breakage(
       name: "an exemption that waits for an account", wrong: "note-no-account warning",
       fix: "sallyport exempt bob --undo"
-    ) { $0.notes = [note("bob", level: .exempt, hasAccount: false)] },
+    ) { $0.notes = [note("bob", level: .exempt(until: nil), hasAccount: false)] },
     Breakage(
       name: "an exemption of somebody whom a directory may have", wrong: "note-unseen unseen"
-    ) { $0.notes = [note("bob", level: .exempt, hasAccount: nil)] },
+    ) { $0.notes = [note("bob", level: .exempt(until: nil), hasAccount: nil)] },
     Breakage(
       name: "a duty that waits for an account", wrong: "note-no-account warning",
       fix: "sallyport require bob --undo"
@@ -204,15 +204,15 @@ import Testing
     Breakage(
       name: "an exemption of an account before", wrong: "note-other-uid warning",
       fix: "sallyport exempt bob"
-    ) { $0.notes = [note("bob", level: .exempt, uid: 1002)] },
+    ) { $0.notes = [note("bob", level: .exempt(until: nil), uid: 1002)] },
     Breakage(
       name: "an exemption without a uid", wrong: "note-other-uid warning",
       fix: "sallyport prepare"
-    ) { $0.notes = [note("bob", level: .exempt, uid: nil)] },
+    ) { $0.notes = [note("bob", level: .exempt(until: nil), uid: nil)] },
     Breakage(
       name: "an exemption that never got a uid", wrong: "note-other-uid warning",
       fix: "sallyport exempt bob --undo"
-    ) { $0.notes = [note("bob", level: .exempt, uid: UserNote.noUID)] },
+    ) { $0.notes = [note("bob", level: .exempt(until: nil), uid: UserNote.noUID)] },
     Breakage(
       name: "a directory of notes that is another's", wrong: "store-notes error",
       fix: "chown -h root:root \(root)/unenrolled", effect: .locksOut("the unenrolled")
@@ -231,7 +231,7 @@ import Testing
   @Test(arguments: [nil, UserNote.noUID, 1001])
   func `An exemption without a uid is promised to no new account`(_ uid: UInt32?) {
     let diagnosis = Healthy.diagnosis {
-      $0.store.notes = [Self.note("bob", level: .exempt, uid: uid, hasAccount: nil)]
+      $0.store.notes = [Self.note("bob", level: .exempt(until: nil), uid: uid, hasAccount: nil)]
     }
     let text = diagnosis.findings.first { $0.id == "note-unseen" }?.text
     #expect(text?.contains("this name and uid") == (uid == 1001), "\(text ?? "")")
@@ -261,7 +261,7 @@ import Testing
   @Test func `Notes that hold bring nothing`() {
     let diagnosis = Healthy.diagnosis {
       $0.store.notes = [
-        `Doctor on the store`.note("bob", level: .exempt),
+        `Doctor on the store`.note("bob", level: .exempt(until: nil)),
         `Doctor on the store`.note("carol", hasAccount: false),
         `Doctor on the store`.note("dora", level: .required(from: nil), hasAccount: nil),
       ]

@@ -123,7 +123,7 @@ import Testing
   static let fields = [
     RehearsalCase(
       name: "the exempt types the password alone", stack: forward, enrollment: .none,
-      note: .exempt, wanted: .withoutCode(.exempt)),
+      note: .exempt(until: nil), wanted: .withoutCode(.exempt)),
     RehearsalCase(
       name: "so does somebody for whom it is off", stack: forward,
       policy: "[default]\nstate = disabled\n", wanted: .withoutCode(.disabled)),
@@ -149,7 +149,8 @@ import Testing
       answers: .once, asksInAccount: false, service: "sshd", wanted: .asked(.code)),
     RehearsalCase(
       name: "sshd's password is the code, exempt", stack: both + RehearsalCase.account,
-      enrollment: .none, note: .exempt, accepted: [], answers: .once, asksInAccount: false,
+      enrollment: .none, note: .exempt(until: nil), accepted: [], answers: .once,
+      asksInAccount: false,
       service: "sshd", wanted: .withoutCode(.exempt)),
     RehearsalCase(
       name: "sshd's none",

@@ -58,17 +58,17 @@ struct RehearsalCase: CustomTestStringConvertible {
       name: "voluntary", stack: usual, policy: "[default]\nenrollment = voluntary\n",
       enrollment: .none, wanted: .withoutCode(.voluntary)),
     RehearsalCase(
-      name: "exempt", stack: usual, enrollment: .none, note: .exempt,
+      name: "exempt", stack: usual, enrollment: .none, note: .exempt(until: nil),
       wanted: .withoutCode(.exempt)),
     RehearsalCase(
       name: "nothing counts",
       stack: "auth requisite pam_nologin.so\n" + RehearsalCase.asks + RehearsalCase.account,
-      enrollment: .none, note: .exempt, wanted: .refused(.stackShut)),
+      enrollment: .none, note: .exempt(until: nil), wanted: .refused(.stackShut)),
     RehearsalCase(
       name: "nologin counts",
       stack: "auth requisite pam_nologin.so successok\n" + RehearsalCase.asks
         + RehearsalCase.account, enrollment: .none,
-      note: .exempt, wanted: .withoutCode(.exempt)),
+      note: .exempt(until: nil), wanted: .withoutCode(.exempt)),
     RehearsalCase(
       name: "disabled for her", stack: usual,
       policy: "[rule a]\nmatch_user = alice\nstate = disabled\n",

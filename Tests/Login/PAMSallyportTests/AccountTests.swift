@@ -353,7 +353,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   @Test func `what is kept of the user stands above the level and below a refusing rule`() throws {
     let bob = try store.account(named: #require(UserName("bob".utf8)))
-    try store.setLevel(.exempt, of: bob)
+    try store.setLevel(.exempt(until: nil), of: bob)
     for level in ["refuse", "required", "offer"] {
       try self.level(level)
       #expect(auth("enroll") == .ignore && host.kept == nil)

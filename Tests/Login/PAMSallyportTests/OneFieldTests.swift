@@ -61,7 +61,7 @@ private let both = "Password & verification code: "
     let name = who == .enrolled ? "alice" : who == .noAccount ? "nobody-here" : "bob"
     if who == .exempt {
       let bob = try store.account(named: #require(UserName("bob".utf8)))
-      try store.setLevel(.exempt, of: bob)
+      try store.setLevel(.exempt(until: nil), of: bob)
     }
     host.userName = .success(Array(name.utf8))
     host.expect(both, answer: typed)

@@ -266,7 +266,7 @@ private func logField(_ bytes: [UInt8], limit: Int = 64) -> String {
     #expect(Policy.strict.adjacentIntervals == 1 && Policy.strict.enrollment == .refuse)
     #expect(Policy.strict.guessBudget == .percent)
     // Not even who is exempt by name is let in without a code.
-    #expect(Policy.strict.level(of: .exempt, at: UnixTime(0)) == .refuse)
+    #expect(Policy.strict.level(of: .exempt(until: nil), at: UnixTime(0)) == .refuse)
     #expect(Policy.strict.level(of: .required(from: nil), at: UnixTime(0)) == .refuse)
   }
 

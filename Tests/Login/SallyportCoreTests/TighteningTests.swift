@@ -78,7 +78,7 @@ import Testing
       }
     }
     let notes: [UserNote.Level?] = [
-      nil, .exempt, .required(from: nil), .required(from: UnixTime(1500)),
+      nil, .exempt(until: nil), .required(from: nil), .required(from: UnixTime(1500)),
     ]
     for (one, other) in all.flatMap({ one in all.map { (one, $0) } }) {
       let both = Self.together(one, other)

@@ -33,20 +33,54 @@ import Testing
   }
 
   @Test func `is exempt for its name with its uid alone, and required for either`() {
-    let exempt = UserNote(level: .exempt, uid: 7)
-    #expect(exempt.level(of: 7, and: nil) == .exempt)
+    let exempt = UserNote(level: .exempt(until: nil), uid: 7)
+    #expect(exempt.level(of: 7, and: nil) == .exempt(until: nil))
     #expect(exempt.level(of: 8, and: nil) == nil)
     #expect(exempt.level(of: nil, and: nil) == nil)
-    #expect(UserNote(level: .exempt).level(of: nil, and: nil) == nil)
-    #expect(UserNote(level: .exempt).level(of: 0, and: nil) == nil)
+    #expect(UserNote(level: .exempt(until: nil)).level(of: nil, and: nil) == nil)
+    #expect(UserNote(level: .exempt(until: nil)).level(of: 0, and: nil) == nil)
     #expect(exempt.level(of: 7, and: .required(from: nil)) == .required(from: nil))
     let (soon, later) = (UnixTime(1), UnixTime(2))
     let required = UserNote(level: .required(from: later), uid: 7)
     #expect(required.level(of: 8, and: nil) == .required(from: later))
     #expect(required.level(of: nil, and: .required(from: soon)) == .required(from: soon))
     #expect(required.level(of: 8, and: .required(from: nil)) == .required(from: nil))
-    #expect(required.level(of: 7, and: .exempt) == .required(from: later))
-    #expect(UserNote().level(of: 7, and: .exempt) == nil)
+    #expect(required.level(of: 7, and: .exempt(until: nil)) == .required(from: later))
+    #expect(UserNote().level(of: 7, and: .exempt(until: nil)) == nil)
+  }
+
+  /// The version before takes the comment for one, and goes by the policy's level.
+  @Test(
+    arguments: [
+      ("# uid = 7\n# exempt until = 50\n", "none", .exempt(until: UnixTime(50))),
+      ("# uid = 7\n# exempt until = 50\n", "exempt", .exempt(until: nil)),
+      ("# uid = 7\n# exempt until = 50\n", "required", .required(from: nil)),
+      ("# exempt until = 50\n", "none", nil), ("# uid = 7\n\n# exempt until = 50\n", "none", nil),
+      ("# uid = 7\n# exempt until = \n", "none", nil),
+      ("# uid = 7\n# exempt until = -1\n", "none", nil),
+      ("# uid = 7\n# exempt until = 9223372036854775808\n", "none", nil),
+      ("# uid = x\n# exempt until = 50\n", "none", nil),
+    ] as [(String, String, UserNote.Level?)])
+  func `is exempt with an end by a comment beside the level none`(
+    _ head: String, _ level: String, _ wanted: UserNote.Level?
+  ) throws {
+    let rest = "version = 1\nuser = alice\nfrom = none\nlevel = \(level)\n"
+    #expect(try read(head + rest).1.level == wanted)
+  }
+
+  @Test func `is exempt until its end, and then as the policy says`() {
+    let note = UserNote(level: .exempt(until: UnixTime(50)), uid: 7)
+    #expect(note.level(of: 7, and: nil) == .exempt(until: UnixTime(50)))
+    #expect(note.level(of: 8, and: nil) == nil)
+    #expect(note.level(of: 7, and: .required(from: nil)) == .required(from: nil))
+    for level in [EnrollmentLevel.refuse, .required, .offer, .remind, .voluntary] {
+      var policy = Policy.strict
+      (policy.enrollment, policy.isRefusedByRule) = (level, false)
+      #expect(policy.level(of: note.level, at: UnixTime(49)) == .voluntary)
+      for now in [50, 51] {
+        #expect(policy.level(of: note.level, at: UnixTime(Int64(now))) == level)
+      }
+    }
   }
 
   @Test(arguments: [

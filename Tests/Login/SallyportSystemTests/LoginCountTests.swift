@@ -16,10 +16,10 @@ private let own = "0000000000\n0000003004\n"
     let scratch = try Scratch()
     let alice = try account("alice", uid: 3003)
     #expect(try scratch.store.loginsCounted(of: alice) == 0)
-    try scratch.note(UserNote(level: .exempt, uid: 3003), on: "alice")
+    try scratch.note(UserNote(level: .exempt(until: nil), uid: 3003), on: "alice")
     for count in UInt32(1)...3 { #expect(try scratch.store.countLogin(of: alice) == count) }
     #expect(try scratch.store.loginsCounted(of: alice) == 3)
-    #expect(try scratch.store.level(of: alice) == .exempt)
+    #expect(try scratch.store.level(of: alice) == .exempt(until: nil))
     #expect(try facts(at: Path(path(scratch))).mode == 0o600)
     #expect(try facts(at: Path(scratch.root + "/reminders")).mode == 0o700)
     #expect(try contents(path(scratch)) == Array("0000000003\n0000000000\n0000003004\n".utf8))

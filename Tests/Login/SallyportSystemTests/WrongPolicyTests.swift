@@ -98,7 +98,7 @@ import Testing
         Issue.record("\(key.name) is looser: \(String(describing: file.problem))\n\(text)")
         return
       }
-      #expect(found.isEnabled && found.level(of: .exempt, at: UnixTime(0)) == .refuse)
+      #expect(found.isEnabled && found.level(of: .exempt(until: nil), at: UnixTime(0)) == .refuse)
       #expect(found.adjacentIntervals <= 1 && found.remember == 0)
     }
     #expect(count > 500)

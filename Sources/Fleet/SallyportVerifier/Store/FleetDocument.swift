@@ -109,7 +109,7 @@ extension FleetDocument {
       switch note.level {
       case nil: (0, -1)
       case .required(let from): (1, from?.seconds ?? -1)
-      case .exempt: (2, -1)
+      case .exempt(let until): (2, until?.seconds ?? -1)
       }
     return [ended.isEmpty ? 1 : 2, place, level] + number(UInt64(bitPattern: from))
       + Array(number(UInt64(logins)).prefix(4)) + number(serial)
@@ -169,7 +169,8 @@ extension FleetDocument {
     case (0, -1): UserNote()
     case (1, -1): UserNote(level: .required(from: nil))
     case (1, 0...): UserNote(level: .required(from: UnixTime(from)))
-    case (2, -1): UserNote(level: .exempt)
+    case (2, -1): UserNote(level: .exempt(until: nil))
+    case (2, 0...): UserNote(level: .exempt(until: UnixTime(from)))
     case _: nil
     }
   }

@@ -9,6 +9,10 @@ extension UserNote {
     if let uid {
       text = bytes(of: UserNote.heading) + decimalText(UInt64(uid)) + bytes(of: "\n")
     }
+    if case .exempt(let until?) = level {
+      text += bytes(of: UserNote.ending) + decimalText(UInt64(max(until.seconds, 0)))
+      text += bytes(of: "\n")
+    }
     text += bytes(of: "# Sallyport: change it with sallyport(1) only.\nversion = 1\nuser = ")
     text += user.bytes + bytes(of: "\nfrom = ")
     if case .required(let from?) = level {
@@ -18,7 +22,7 @@ extension UserNote {
     }
     text += bytes(of: "\nlevel = ")
     switch level {
-    case nil: text += bytes(of: "none\n")
+    case nil, .exempt(until: .some): text += bytes(of: "none\n")
     case .required: text += bytes(of: "required\n")
     case .exempt: text += bytes(of: "exempt\n")
     }

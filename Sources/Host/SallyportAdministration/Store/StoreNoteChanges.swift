@@ -118,7 +118,7 @@ extension Store {
       let uid = account.name == user ? account.uid : nil
       if account.uid == nil, !areLocal {
         leave(user, file, .unseen)
-      } else if !isOrdered, uid != nil, note.level == .exempt {
+      } else if !isOrdered, uid != nil, note.level.isExempt {
         leave(user, file, .exempt)
       } else {
         owners.append((file, note, Account(name: user, uid: uid)))
@@ -133,7 +133,7 @@ extension Store {
           // It may be another one by now.
           guard try self.note(of: owner.name) == note else { continue }
           try setLevel(note.level, of: owner, nil, in: users)
-          if owner.uid == nil, note.level == .exempt { leave(owner.name, file, .noAccount) }
+          if owner.uid == nil, note.level.isExempt { leave(owner.name, file, .noAccount) }
         } catch {
           leave(owner.name, file, .trouble(error))
         }

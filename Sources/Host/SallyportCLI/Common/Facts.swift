@@ -56,26 +56,32 @@ struct LevelFacts: Encodable {
   let name: String
   /// Only if the level is `required`.
   var from: OrNull<String>?
+  /// Only if the level is `exempt`.
+  var until: OrNull<String>?
 
   init?(_ level: UserNote.Level?) {
     switch level {
     case nil: return nil
-    case .exempt: name = "exempt"
+    case .exempt(let until):
+      (name, self.until) = ("exempt", OrNull(wrappedValue: until.flatMap { fact($0) }))
     case .required(let from):
       (name, self.from) = ("required", OrNull(wrappedValue: from.flatMap { fact($0) }))
     }
   }
 }
 
-/// `required from 2027-03-01 on`, with the date as `--by` takes it.
+/// `required from 2027-03-01 on`, with the date as `--by` and `--until` take it.
 func levelText(_ level: UserNote.Level) -> String {
   switch level {
-  case .exempt: return "exempt"
-  case .required(nil): return "required"
-  case .required(let from?):
-    let day = CalendarDate(from, inUTC: true)?.isoDay ?? "\(from.seconds)"
-    return "required from \(day) on"
+  case .exempt(nil): "exempt"
+  case .exempt(let until?): "exempt until \(dayText(until))"
+  case .required(nil): "required"
+  case .required(let from?): "required from \(dayText(from)) on"
   }
+}
+
+private func dayText(_ time: UnixTime) -> String {
+  CalendarDate(time, inUTC: true)?.isoDay ?? "\(time.seconds)"
 }
 
 /// `192.0.2.7` or `this machine`; nil if unknown.

@@ -72,7 +72,8 @@ struct RecordedPerson: Person {
       switch level {
       case .required(let from):
         (.require, from.flatMap { fact($0) }.map { [Act.Fact("from", $0.utf8)] } ?? [])
-      case .exempt: (.exempt, [])
+      case .exempt(let until):
+        (.exempt, until.flatMap { fact($0) }.map { [Act.Fact("until", $0.utf8)] } ?? [])
       case nil: (.level, [Act.Fact("level", "policy".utf8)])
       }
     try recorded(verb, facts) { () throws(CommandError) in try person.set(level, of: owner) }

@@ -64,13 +64,14 @@ struct Require: Verb {
     var done: [LevelChange.Answer] = []
     var (exempt, earlier): ([String], [String]) = ([], [])
     let store = try context.store(shared.storeOptions)
+    let now = try context.time()
     let people = try MeantPeople(of: group, storedIn: store, on: context.machine)
     if people.found.isEmpty, people.unseen.isEmpty { throw .nobodyInGroup(group ?? "") }
     if !undo { try storing { () throws(StoreTrouble) in try context.prepare(store) } }
     for name in people.found {
       let one = try LevelChange(try shared.subject(name, in: context))
       let old = try one.level()
-      if !undo, old == .exempt {
+      if !undo, old.isExempt(at: now) {
         exempt.append(name)
       } else if !undo, case .required(let from) = old, isBy(from) {
         earlier.append(name)
@@ -114,12 +115,28 @@ struct Exempt: Verb {
 
   @OptionGroup var shared: SubjectOptions<NoDefault>
 
+  @Option(
+    help: ArgumentHelp(
+      "Up to this day (UTC); from then on the policy's level applies again.", valueName: "date"),
+    transform: Day.init(typed:))
+  var until: Day?
+
   @Flag(help: "Undo it: the policy's level applies again.")
   var undo = false
 
+  func validate() throws {
+    if undo, until != nil { throw ValidationError("--undo takes no --until") }
+  }
+
   func run(in context: Context) throws(CommandError) {
+    let level = UserNote.Level.exempt(until: until?.midnight)
+    guard UserNote.Level?.some(level).isExempt(at: try context.time()) else {
+      throw CommandError { _ in
+        Message("--until: the day has begun, so nothing would change", .usage)
+      }
+    }
     try LevelChange(try shared.open(in: context, for: undo ? .onStored : .onAccount))
-      .run(undo ? nil : .exempt) { $0 == .exempt }
+      .run(undo ? nil : level) { $0.isExempt }
   }
 }
 
@@ -161,7 +178,7 @@ struct LevelChange {
       }
     }
     // Where the store cannot be read, nothing is said of it.
-    let isAsked = level == .exempt && isEnrolled
+    let isAsked = level.isExempt && isEnrolled
     let more = isAsked ? " \(answer.user) is enrolled, and is asked for a code all the same." : ""
     subject.output.answer(answer, LevelChange.text(answer.user, level) + more)
   }
@@ -176,7 +193,7 @@ struct LevelChange {
     let owner = level == nil ? try undone(of: account, isMeant) : account
     // Exempt is the account with this name and uid; in a fleet the name. What is taken back is
     // found by the name, also where the account is gone.
-    let needsAccount = level == .exempt && !person.isInFleet || !subject.users.allowMissing
+    let needsAccount = level.isExempt && !person.isInFleet || !subject.users.allowMissing
     let isFound = account.uid != nil || level == nil && !person.isInFleet && owner != nil
     guard isFound || !needsAccount else { throw .noSuchUser }
     guard let owner else { return nil }
@@ -219,8 +236,8 @@ struct LevelChange {
 
   private static func text(_ user: String, _ level: UserNote.Level?) -> String {
     switch level {
-    case .required: "\(user): \(level.map(levelText) ?? ""), whatever level the policy sets."
-    case .exempt: "\(user): exempt, whatever level the policy sets."
+    case .required, .exempt:
+      "\(user): \(level.map(levelText) ?? ""), whatever level the policy sets."
     case nil: "\(user): the policy's level applies."
     }
   }

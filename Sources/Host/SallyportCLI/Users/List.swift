@@ -42,9 +42,10 @@ struct List: Verb {
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
+    let now = try context.time()
     tell(
-      rows, broken: names.count - rows.count, at: try context.time(), context.output(shared),
-      exempt: context.machine.exemptWithoutAccount(by: store, in: shared.path))
+      rows, broken: names.count - rows.count, at: now, context.output(shared),
+      exempt: context.machine.exemptWithoutAccount(by: store, in: shared.path, at: now))
     if shared.store == nil, context.fleet?.isHost == true, !context.output(shared).isJSON {
       let hint = invocation(in: context).again("--fleet", remark: "who is enrolled in the fleet")
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)

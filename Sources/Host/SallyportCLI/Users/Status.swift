@@ -123,8 +123,9 @@ struct StatusReport {
   }
 
   private static func text(_ level: UserNote.Level) -> String {
-    let isExempt = level == .exempt
-    return levelText(level) + (isExempt ? ": enrolled, so asked for a code all the same" : "")
+    levelText(level)
+      + (UserNote.Level?.some(level).isExempt
+        ? ": enrolled, so asked for a code all the same" : "")
   }
 
   private var heading: String {
@@ -259,7 +260,11 @@ struct AbsenceReport {
 
   var text: String {
     var rows: [[String]] = []
-    if let level = record.note.level { rows.append(["level", levelText(level)]) }
+    if let level = record.note.level {
+      let isOver = record.note.level.isExempt && !record.note.level.isExempt(at: now)
+      rows.append(
+        ["level", levelText(level) + (isOver ? ", which is past: as the policy says" : "")])
+    }
     if let idleText { rows.append(["level", idleText]) }
     if record.logins > 0 {
       rows.append(["logins", "\(record.logins) without an enrollment"])
@@ -274,7 +279,7 @@ struct AbsenceReport {
 
   /// Of a note that lets nobody in: the account is gone, or has another uid.
   private var idleText: String? {
-    guard record.kept.level == .exempt, record.note.level != .exempt else { return nil }
+    guard record.kept.level.isExempt, !record.note.level.isExempt else { return nil }
     let uid = record.kept.uid.flatMap { $0 == UserNote.noUID ? nil : " of uid \($0)" } ?? ""
     return account.uid == nil
       ? "exempt, for an account\(uid) that is not found"

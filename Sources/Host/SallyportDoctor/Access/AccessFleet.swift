@@ -60,7 +60,8 @@ struct FleetState {
 
   /// As long as nothing is known of him, the states that may make a difference.
   static let all = [
-    FleetState(enrollment: .none, level: nil), FleetState(enrollment: .none, level: .exempt),
+    FleetState(enrollment: .none, level: nil),
+    FleetState(enrollment: .none, level: .exempt(until: nil)),
     FleetState(enrollment: .none, level: .required(from: nil)),
     FleetState(enrollment: .enrolled([.totp]), level: nil),
   ]

@@ -67,7 +67,7 @@ final class RehearsedAuthority: CodeAuthority {
   }
 
   private func reason(under policy: Policy) -> Opening {
-    if note(under: policy) == .exempt { return .exempt }
+    if note(under: policy).isExempt(at: now) { return .exempt }
     return policy.enrollment == .voluntary ? .voluntary : .offered
   }
 

@@ -1,6 +1,6 @@
 import OneTimePassword
 import SallyportAdministration
-import SallyportCore
+package import SallyportCore
 import SallyportSupport
 package import SallyportSystem
 
@@ -11,7 +11,7 @@ struct NoteFacts: Equatable {
   var name: String?
   /// Why it cannot be read; the user is then refused, if not enrolled.
   var error: StoreTrouble?
-  /// The user's own level, which root set.
+  /// The user's own level, which root set; nil also where it was exempt, and that has ended.
   var level: UserNote.Level?
   /// Of the account for which it was set; nil if the note has none.
   var uid: UInt32?
@@ -26,12 +26,12 @@ struct NoteFacts: Equatable {
 
 extension StoreFacts {
   /// The notes of all users, and the error if none of them can be read.
-  static func notes(of machine: Machine, _ store: Store, in path: String)
+  static func notes(of machine: Machine, _ store: Store, in path: String, at now: UnixTime)
     -> ([NoteFacts], StoreTrouble?)
   {
     let directory = "\(path)/unenrolled"
     if let error = error(of: directory, store) { return ([], error) }
-    return (machine.paths("\(directory)/*").map { NoteFacts($0, of: machine, store) }, nil)
+    return (machine.paths("\(directory)/*").map { NoteFacts($0, of: machine, store, at: now) }, nil)
   }
 
   /// The error that reading anybody's note returns, which is then one of the directory.
@@ -47,7 +47,7 @@ extension StoreFacts {
 }
 
 extension NoteFacts {
-  init(_ path: String, of machine: Machine, _ store: Store) {
+  init(_ path: String, of machine: Machine, _ store: Store, at now: UnixTime) {
     self.init(path: path)
     let file = Array((path.split(separator: "/").last ?? "").utf8)
     // A long name is hashed, so that only the file has it.
@@ -59,7 +59,8 @@ extension NoteFacts {
     name = String(decoding: user.bytes, as: UTF8.self)
     do throws(StoreTrouble) {
       let note = try store.note(of: user)
-      (level, uid) = (note.level, note.uid)
+      let isEnded = note.level.isExempt && !note.level.isExempt(at: now)
+      (level, uid) = (isEnded ? nil : note.level, note.uid)
     } catch {
       self.error = error
     }
@@ -85,9 +86,11 @@ extension NoteFacts {
 extension Machine {
   /// The names that are exempt and whose account is not found: deleted, or a source of accounts is
   /// away.
-  package func exemptWithoutAccount(by store: Store, in path: String) -> [String] {
-    StoreFacts.notes(of: self, store, in: path).0
-      .filter { $0.error == nil && $0.level == .exempt && $0.hasAccount != true }.compactMap(\.name)
+  package func exemptWithoutAccount(by store: Store, in path: String, at now: UnixTime)
+    -> [String]
+  {
+    StoreFacts.notes(of: self, store, in: path, at: now).0
+      .filter { $0.error == nil && $0.level.isExempt && $0.hasAccount != true }.compactMap(\.name)
       .sorted()
   }
 }

@@ -44,7 +44,7 @@ struct NoteFindings {
   }
 
   private func enrolled(_ note: NoteFacts) -> Finding? {
-    guard note.level == .exempt, let name = note.name, store.enrolled.contains(name) else {
+    guard note.level.isExempt, let name = note.name, store.enrolled.contains(name) else {
       return nil
     }
     return .ok(
@@ -58,7 +58,7 @@ struct NoteFindings {
 
   /// Somebody else has the name now, or the version before has written the note.
   private func forAnother(_ note: NoteFacts) -> Finding? {
-    guard note.level == .exempt, let name = note.name, let found = note.accountUID,
+    guard note.level.isExempt, let name = note.name, let found = note.accountUID,
       found != note.uid
     else { return nil }
     let exempt = Invocation(verb: "exempt", user: name, store: option)
@@ -82,7 +82,7 @@ struct NoteFindings {
 
   /// Deleted, or a source of accounts is away: then a note that is removed is missing later.
   private func unseen(_ note: NoteFacts) -> Finding? {
-    guard note.hasAccount == nil, note.level == .exempt, let name = note.name else { return nil }
+    guard note.hasAccount == nil, note.level.isExempt, let name = note.name else { return nil }
     let uid = note.uid.flatMap { $0 == UserNote.noUID ? nil : $0 }
     let whose = shown(name) + (uid.map { " (uid \($0))" } ?? "")
     let heir =

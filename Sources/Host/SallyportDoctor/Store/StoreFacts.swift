@@ -108,7 +108,7 @@ extension StoreFacts {
       users = try users(in: store, of: machine, under: policy, now)
       leftovers = StoreFacts.leftovers(of: machine, in: path, now)
       writing = StoreFacts.writing(in: path)
-      (notes, notesError) = StoreFacts.notes(of: machine, store, in: path)
+      (notes, notesError) = StoreFacts.notes(of: machine, store, in: path, at: now)
     } catch {
       self.error = error
     }

@@ -6,8 +6,8 @@ package struct UserNote: Equatable, Sendable {
   package enum Level: Equatable, Sendable {
     /// `sallyport require`: no session without an enrollment, from this time on; nil for at once.
     case required(from: UnixTime?)
-    /// `sallyport exempt`: may log in without an enrollment.
-    case exempt
+    /// `sallyport exempt`: may log in without an enrollment, up to this time; nil for good.
+    case exempt(until: UnixTime?)
   }
 
   package var level: Level?
@@ -22,6 +22,17 @@ package struct UserNote: Equatable, Sendable {
   package init(level: Level? = nil, uid: UInt32? = nil) { (self.level, self.uid) = (level, uid) }
 }
 
+extension UserNote.Level? {
+  /// Whether it is exempt, also if that has ended.
+  package var isExempt: Bool { if case .exempt? = self { true } else { false } }
+
+  /// Whether it is exempt, and has not ended. A clock that was set back lets it hold again.
+  package func isExempt(at now: UnixTime) -> Bool {
+    guard case .exempt(let until)? = self else { return false }
+    return until.map { now < $0 } ?? true
+  }
+}
+
 extension UserNote {
   /// The level of the account with this uid, whose name the note has. `other`: what is required of
   /// another name with the same uid. What loosens holds where name and uid are the same, what
@@ -32,7 +43,7 @@ extension UserNote {
       guard let from, let since else { return .required(from: nil) }
       return .required(from: min(from, since))
     case (_, .required): return other
-    case (.exempt, _): return uid != nil && uid == self.uid ? .exempt : nil
+    case (.exempt, _): return uid != nil && uid == self.uid ? level : nil
     case (_, _): return level
     }
   }
@@ -42,6 +53,10 @@ extension UserNote {
   /// Begins the first line of a note with a uid. A comment: the version before, which reads what it
   /// knows and refuses every other key, reads such notes too.
   package static let heading: StaticString = "# uid = "
+
+  /// Begins the line after it if there is an end of being exempt. Such a note has the level `none`:
+  /// the version before goes by the policy's level, and nobody is exempt for good.
+  package static let ending: StaticString = "# exempt until = "
 
   /// Parses the text of a note's file. Any bytes give a note and its user, or an error with its
   /// line. Unknown keys are an error.
@@ -55,17 +70,26 @@ extension UserNote {
       }
     }
     var (user, note) = try reader.finish()
-    note.uid = uid(in: text)
+    guard let (uid, next) = comment(heading, in: text, at: 0) else { return (user, note) }
+    note.uid = UInt32(exactly: uid)
+    if note.level == nil, let (until, _) = comment(ending, in: text, at: next),
+      let until = Int64(exactly: until)
+    {
+      note.level = .exempt(until: UnixTime(until))
+    }
     return (user, note)
   }
 
-  private static func uid(in text: Secret) -> UInt32? {
-    let start = heading.utf8CodeUnitCount
-    guard text.holds(heading, in: 0..<start),
+  /// The number in the line that begins so, and where the next line begins.
+  @inline(never) private static func comment(_ head: StaticString, in text: Secret, at first: Int)
+    -> (UInt64, next: Int)?
+  {
+    let start = first + head.utf8CodeUnitCount
+    guard text.holds(head, in: first..<start),
       let end = text.first(UInt8(ascii: "\n"), in: start..<text.count),
-      let uid = decimal(text.bytes(in: start..<end))
+      let number = decimal(text.bytes(in: start..<end))
     else { return nil }
-    return UInt32(exactly: uid)
+    return (number, end + 1)
   }
 }
 
@@ -123,7 +147,7 @@ private struct NoteReader {
       throw try wrong(.level, "required, exempt or none")
     }
     guard text.holds("none", in: from) else { throw try wrong(.from, "none") }
-    return isExempt ? .exempt : nil
+    return isExempt ? .exempt(until: nil) : nil
   }
 
   @inline(never) private func field(_ key: Key) throws(SettingsError) -> Field {

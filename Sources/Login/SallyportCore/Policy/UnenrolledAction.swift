@@ -24,11 +24,9 @@ extension Policy {
   /// (`sallyport require`, `exempt`); everything else.
   package func level(of own: UserNote.Level?, at now: UnixTime) -> EnrollmentLevel {
     if enrollment == .refuse, isRefusedByRule { return .refuse }
-    switch own {
-    case .exempt: return .voluntary
-    case .required(let from): return now < (from ?? now) ? .offer : .required
-    case nil: return enrollment == .required && now < requiredFrom ? .offer : enrollment
-    }
+    if own.isExempt(at: now) { return .voluntary }
+    if case .required(let from) = own { return now < (from ?? now) ? .offer : .required }
+    return enrollment == .required && now < requiredFrom ? .offer : enrollment
   }
 }
 

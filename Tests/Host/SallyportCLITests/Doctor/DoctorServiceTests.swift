@@ -72,7 +72,7 @@ import Testing
     let diagnosis = Healthy.diagnosis { facts in
       facts.store.notes = ["alice", "bob"].map { name in
         var note = NoteFacts(path: "/var/lib/sallyport/unenrolled/\(name)")
-        (note.name, note.level) = (name, .exempt)
+        (note.name, note.level) = (name, .exempt(until: nil))
         return note
       }
     }

@@ -83,7 +83,7 @@ import Testing
       one, _ in one
     }
     #expect(facts.notesError == nil && notes.count == 8)
-    #expect(notes["daemon"]?.error == nil && notes["daemon"]?.level == .exempt)
+    #expect(notes["daemon"]?.error == nil && notes["daemon"]?.level == .exempt(until: nil))
     #expect(notes["daemon"]?.hasAccount == true)
     // Where a directory may be away, nobody is said to have none.
     #expect(notes["nobody-here"]?.hasAccount == (facts.knowsAllAccounts ? false : nil))

@@ -19,6 +19,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
   private var used: [Int] = []
   private var drifts: [String: Int64] = [:]
   private var isSpent = false
+  private var passes = 0
   private var typed: [String] = []
   private var typedInSession: [String] = []
   private var outcome = ""
@@ -62,6 +63,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     case "used": used = try rest.map { try number($0) }
     case "drift": drifts[rest[0]] = Int64(try number(rest.last))
     case "spent": isSpent = true
+    case "passes": passes = try number(rest.first)
     case "verb": verb = rest
     case "type": typed = rest
     case "expect": outcome = rest.joined()
@@ -97,9 +99,15 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     let digests = try (1...max(codes, 1)).map {
       try BackupCode.digest(try TestSupport.secret(Self.backupCode($0)), salt: salt)
     }
+    let given = (0..<passes).map { number in
+      Pass(
+        id: UInt64(number) + 1, digest: [UInt8](repeating: 2, count: 32), created: now,
+        expires: UnixTime(now.seconds + 7200), uses: 1)
+    }
     let enrollment = Enrollment(
       id: 0xe0e0, user: user, uid: uid, created: UnixTime(0), authenticators: all,
-      backupCodes: codes == 0 ? nil : BackupCodeSet(id: 5, salt: salt, digests: digests))
+      backupCodes: codes == 0 ? nil : BackupCodeSet(id: 5, salt: salt, digests: digests),
+      passes: given)
     var state = LoginState(initialFor: enrollment)
     for (name, steps) in drifts {
       guard let index = names.firstIndex(of: name) else { throw NotMade() }
@@ -176,6 +184,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
       case "used": expected["used"] = value
       case "last", "off":
         expected["\(words[0]) \(words[1])"] = words[2]
+      case "passes": expected["passes"] = value
       case "unspent": expected["budget"] = "full"
       case "charged": expected["budget"] = "used"
       case "asked": expected["remembered"] = "0"
@@ -189,7 +198,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
   /// Of somebody who was not enrolled before.
   private static let fresh = [
     "names": "", "codes": "0", "used": "", "set": "none", "budget": "full", "remembered": "0",
-    "known": "0",
+    "known": "0", "passes": "0",
   ]
 
   /// One that has another name by now keeps what was used.
@@ -215,6 +224,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
       "set": enrollment.backupCodes.map { $0.id == 5 ? "old" : "new" } ?? "none",
       "budget": state.known.spent.units == 0 ? "full" : "used",
       "remembered": "\(state.remembered.count)", "known": "\(state.origins.count)",
+      "passes": "\(enrollment.openPasses(state, at: now).count)",
     ]
     for (authenticator, values) in zip(enrollment.authenticators, state.authenticators) {
       let last = values.lastAccepted.map { "\(Int64($0) - step(at: now))" } ?? "none"

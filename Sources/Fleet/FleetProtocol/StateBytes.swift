@@ -6,7 +6,8 @@ extension LoginState {
   /// nil for a state that could not be read again.
   package func written() -> [UInt8]? {
     guard authenticators.count <= Enrollment.maximumAuthenticators,
-      origins.count <= LoginState.readableOrigins, remembered.count <= LoginState.maximumRemembered
+      origins.count <= LoginState.readableOrigins, remembered.count <= LoginState.maximumRemembered,
+      passes.count <= Pass.maximumOpen
     else { return nil }
     var fields = ByteWriter(count: StateRecord.slotSize)
     fields.put(self)

@@ -34,6 +34,7 @@ struct VerbRun {
     let names = Array(one.verb.dropFirst())
     switch one.verb[0] {
     case "renew": return ["backup-codes", user, "--regenerate"]
+    case "revoke": return ["pass", user, "--revoke"]
     case "enroll", "add": return [one.verb[0], user] + names + ["--qr", "none"]
     case _: return [one.verb[0], user] + names
     }
@@ -43,6 +44,7 @@ struct VerbRun {
     ("not enrolled", "not-enrolled"), ("already enrolled", "enrolled"),
     ("is enrolled in the fleet already", "enrolled"), ("has no authenticator", "no-such"),
     ("already has an authenticator", "name-taken"), ("authenticators, the maximum", "too-many"),
+    ("open passes, the maximum", "too-many"),
     ("the last authenticator", "last"), ("too many wrong codes", "throttled"),
     ("wrong code", "wrong-code"), ("wrong number of digits", "malformed"),
     ("not two consecutive codes", "not-found"), ("used", "replayed"),

@@ -71,6 +71,10 @@ struct `The verbs of a login, by the service` {
     case "renew":
       // As a session, which does not know how many there were.
       return .renew(try #require(try BackupCodeSet.fresh(count: BackupCodeSet.maximumCodes).set))
+    case "pass":
+      let fresh = try Pass.fresh(of: 0xe0e0, from: Machine.time, for: 7200, uses: 1)
+      return .give(fresh.pass)
+    case "revoke": return .revoke
     case _: return nil
     }
   }

@@ -109,27 +109,6 @@ struct Lifetime {
   }
 }
 
-extension Pass {
-  /// A new pass, and its code, to be shown once.
-  static func fresh(of enrollmentID: UInt64, from now: UnixTime, for seconds: UInt64, uses: UInt8)
-    throws(StoreTrouble) -> (code: Secret, pass: Pass)
-  {
-    guard let code = Pass.code(from: try Random.secret(count: BackupCode.randomBytes)) else {
-      throw .outOfMemory
-    }
-    let digest: [UInt8]
-    do throws(CryptoError) {
-      digest = try Pass.digest(code, of: enrollmentID)
-    } catch {
-      throw .crypto(error)
-    }
-    let pass = Pass(
-      id: try Random.identifier(), digest: digest, created: now,
-      expires: UnixTime(now.seconds + Int64(seconds)), uses: uses)
-    return (code, pass)
-  }
-}
-
 extension CommandError {
   fileprivate static let passForRoot = CommandError {
     Message(

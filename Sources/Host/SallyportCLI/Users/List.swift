@@ -13,10 +13,15 @@ struct List: Verb {
   @Flag(help: "Instead, the accounts of this machine that are enrolled in its fleet.")
   var fleet = false
 
+  @OptionGroup var filter: ListFilter
+
   @OptionGroup var shared: StoreOptions
 
   func validate() throws {
     if fleet, shared.store != nil { throw ValidationError("--fleet takes no --store") }
+    if fleet, filter.neverEnrolled || filter.exempt {
+      throw ValidationError("--fleet takes no --never-enrolled and --exempt")
+    }
   }
 
   private struct Answer: Encodable {
@@ -29,22 +34,34 @@ struct List: Verb {
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
     if fleet { return try runForFleet(store, context) }
+    if filter.listsNames { return try listNames(store, context) }
+    let now = try context.time()
+    let levels =
+      filter.exempt ? context.machine.ownLevels(by: store, in: shared.path, at: now).levels : [:]
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
-    var rows: [ListRow] = []
+    var (rows, broken): ([ListRow], Int) = ([], 0)
     var worst: Sysexit?
     try storing { () throws(StoreTrouble) in
       try store.load(all: names) { name, result in
         switch result {
         case .success(let record):
-          if let record { rows.append(ListRow(record.enrollment, record.state)) }
-        case .failure(let trouble): worst = worst ?? tell(trouble, name, context)
+          guard let record else { return }
+          let enrollment = record.enrollment
+          if filter.exempt, !levels[enrollment.user.text].isExempt { return }
+          let account = Account(name: enrollment.user, uid: enrollment.uid)
+          let isMeant = filter.takes(enrollment, record.state, at: now) {
+            context.policy(at: nil, for: account, in: store, warns: false)
+          }
+          if isMeant { rows.append(ListRow(enrollment, record.state)) }
+        case .failure(let trouble):
+          broken += 1
+          worst = worst ?? tell(trouble, name, context)
         }
       }
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
-    let now = try context.time()
     tell(
-      rows, broken: names.count - rows.count, at: now, context.output(shared),
+      rows, of: names.count - broken, broken: broken, at: now, context.output(shared),
       exempt: context.machine.exemptWithoutAccount(by: store, in: shared.path, at: now))
     if shared.store == nil, context.fleet?.isHost == true, !context.output(shared).isJSON {
       let hint = invocation(in: context).again("--fleet", remark: "who is enrolled in the fleet")
@@ -57,9 +74,10 @@ struct List: Verb {
     guard let fleet = context.fleet else { throw .noFleet }
     try fleet.mustBeHost()
     let (names, mayLackPeople) = try accountNames(on: context.machine)
+    let now = try context.time()
     let progress = Progress(of: names.count, on: context.terminal)
     defer { progress.end() }
-    var rows: [ListRow] = []
+    var (rows, all): ([ListRow], Int) = ([], 0)
     for (number, name) in names.enumerated() {
       try context.stopIfInterrupted(.nothingChanged)
       let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
@@ -67,14 +85,17 @@ struct List: Verb {
       if policy.isFleet {
         let record = try fleet.person(account, under: policy, in: context).record()
         if let found = try? record.enrolled.get() {
-          rows.append(ListRow(found.enrollment, found.state))
+          all += 1
+          if filter.takes(found.enrollment, found.state, at: now, under: { policy }) {
+            rows.append(ListRow(found.enrollment, found.state))
+          }
         }
       }
       progress.show(number + 1)
     }
     rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
     progress.end()
-    tell(rows, broken: 0, at: try context.time(), context.output(shared))
+    tell(rows, of: all, at: now, context.output(shared))
     if mayLackPeople { throw .peopleUnseen("not seen: people") }
   }
 
@@ -87,7 +108,8 @@ struct List: Verb {
   }
 
   private func tell(
-    _ rows: [ListRow], broken: Int, at now: UnixTime, _ output: Output, exempt: [String] = []
+    _ rows: [ListRow], of all: Int, broken: Int = 0, at now: UnixTime, _ output: Output,
+    exempt: [String] = []
   ) {
     let head = ["USER", "AUTHENTICATORS", "BACKUP CODES", "LAST CODE"]
     let width = output.width - 52
@@ -101,7 +123,7 @@ struct List: Verb {
       : wrapped(["exempt, and not found: \(shown[0])"] + shown.dropFirst(), width: output.width)
     output.answer(
       Answer(users: rows.map(\.facts), unreadable: broken, exemptWithoutAccount: exempt),
-      (lines + ["\(rows.count) enrolled\(unread)"] + idle).joined(separator: "\n"))
+      (lines + ["\(filter.count(rows.count, of: all))\(unread)"] + idle).joined(separator: "\n"))
   }
 }
 

@@ -84,6 +84,20 @@ extension NoteFacts {
 }
 
 extension Machine {
+  /// The levels that root has set, by name, and the notes that cannot be read, by path. One that
+  /// has ended is none.
+  package func ownLevels(by store: Store, in path: String, at now: UnixTime)
+    -> (levels: [String: UserNote.Level], unread: [String])
+  {
+    let (notes, trouble) = StoreFacts.notes(of: self, store, in: path, at: now)
+    var levels: [String: UserNote.Level] = [:]
+    for note in notes where note.error == nil {
+      if let name = note.name { levels[name] = note.level }
+    }
+    let unread = notes.filter { $0.error != nil }.map(\.path)
+    return (levels, trouble.map { [$0.path] } ?? unread)
+  }
+
   /// The names that are exempt and whose account is not found: deleted, or a source of accounts is
   /// away.
   package func exemptWithoutAccount(by store: Store, in path: String, at now: UnixTime)

@@ -66,7 +66,7 @@ let login = part(
   "Login",
   [
     .target(name: "CLibcrypto", cSettings: inC),
-    .target(name: "CLinuxPAM", cSettings: inC),
+    .target(name: "CLinuxPAM", dependencies: ["CSystem"], cSettings: inC),
     // The archive by its name: `-lqrcodegen` takes the shared library where both are installed.
     .target(
       name: "CQRCodeGen", cSettings: inC, linkerSettings: [.linkedLibrary(":libqrcodegen.a")]),

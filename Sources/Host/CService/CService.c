@@ -74,3 +74,22 @@ int service_read_options(int count, char *const *words, bool *sessions, const ch
 __attribute__((visibility("hidden"))) float hypotf(float x, float y) {
   return isinf(x) || isinf(y) ? INFINITY : (float)sqrt((double)x * x + (double)y * y);
 }
+
+static const char *log_name = "";
+
+void service_open_log(const char *name) {
+  log_name = name;
+  openlog(name, LOG_PID, LOG_AUTHPRIV);
+}
+
+void service_log(int level, const char *text) {
+  static _Atomic uint64_t silent_until;
+  char start[128];
+  if (sys_monotonic() < silent_until) return;
+  (void)snprintf(start, sizeof start, "<%d>%.64s[%d]: ", LOG_AUTHPRIV | level, log_name,
+                 (int)getpid());
+  const int result = sys_log(start, text, false);
+  if (result == -EAGAIN) silent_until = sys_monotonic() + 60000000000;
+  /* A log that takes a stream, or none: it knows both. */
+  else if (result != 0) syslog(LOG_AUTHPRIV | level, "%s", text);
+}

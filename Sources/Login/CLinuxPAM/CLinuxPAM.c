@@ -1,8 +1,6 @@
 #include "CLinuxPAM.h"
 
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
+#include "CSystem.h"
 
 // The conversation of the probe of the account stack: every message that needs an answer fails.
 static int say_nothing(int count, const struct pam_message **messages,
@@ -59,37 +57,20 @@ int sp_pam_probe_account(pam_handle_t *handle, int flags) {
 }
 
 // The line as syslog(3) and pam_syslog(3) write it, but for the time, which every daemon knows, and
-// for the program's name, which its user chooses. syslog(3) waits for ever where the log's daemon
-// has stopped and its socket is full; here the line is lost after three seconds.
-static bool send_as_root(const char *service, int phase, int level, const char *line) {
+// for the program's name, which its user chooses. -EAGAIN: it is lost, and so would be another one.
+static int send_as_root(const char *service, int phase, int level, const char *line) {
   static const char phases[][8] = {"auth", "account", "session"};
-  const struct sockaddr_un log = {AF_UNIX, "/dev/log"};
-  const struct ucred root = {getpid(), 0, getegid()};
-  union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof root)]; } control = {
-    .head = {CMSG_LEN(sizeof root), SOL_SOCKET, SCM_CREDENTIALS}};
-  memcpy(CMSG_DATA(&control.head), &root, sizeof root);
   char start[256];
-  int length = snprintf(start, sizeof start, "<%d>%.64s[%d]: pam_sallyport(%.64s:%s): ",
-                        LOG_AUTHPRIV | level, service, (int)root.pid, service, phases[phase]);
-  struct iovec parts[] = {{start, (size_t)length}, {(void *)line, strlen(line)}};
-  const struct msghdr message = {.msg_name = (void *)&log, .msg_namelen = sizeof log,
-                                 .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
-                                 .msg_controllen = sizeof control};
-  static const struct timeval most = {3, 0};
-  int made = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), tries = 0;
-  ssize_t sent = -1;
-  (void)setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-  do sent = sendmsg(made, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR && ++tries < 100);
-  const bool isOver = sent >= 0 || errno == EAGAIN;
-  close(made);
-  return isOver;
+  (void)snprintf(start, sizeof start, "<%d>%.64s[%d]: pam_sallyport(%.64s:%s): ",
+                 LOG_AUTHPRIV | level, service, (int)getpid(), service, phases[phase]);
+  return sys_log(start, line, true);
 }
 
 void sp_pam_log(pam_handle_t *handle, int phase, int level, const void *line) {
   const char *service = sp_pam_item(handle, PAM_SERVICE);
   if (getuid() != 0 && geteuid() == 0) {
-    if (send_as_root(service == NULL ? "" : service, phase, level, line)) return;
+    const int result = send_as_root(service == NULL ? "" : service, phase, level, line);
+    if (result == 0 || result == -EAGAIN) return;
     // Without a journal nobody else can read the log.
     if (access("/run/systemd/journal", F_OK) == 0 || errno != ENOENT)
       line = "a line for root alone could not be sent to /dev/log";

@@ -15,6 +15,7 @@ import pytest
 from support.hosts import UIDS, Su, Sudo
 from support.pam_driver import AUTH_ERR, Driver
 from support.sallyport import Services
+from support.service import ANSWERS, PUBLIC, Service, ask
 
 JOURNALD = "/lib/systemd/systemd-journald"
 LOG, KEPT = Path("/dev/log"), Path("/dev/log.kept")
@@ -154,3 +155,12 @@ def test_a_log_that_has_stopped_holds_no_login_of_su_for_ever(full_log, store):
         assert select.select([driver.process.stdout], [], [], 60)[0], "still waiting after a minute"
         assert driver.verdict().result == AUTH_ERR
         assert 3 <= time.monotonic() - start < 30
+
+
+def test_a_log_that_has_stopped_holds_no_service_for_ever(full_log, store):
+    """Its first line is lost after three seconds, and what follows at once."""
+    start = time.monotonic()
+    with Service() as service:
+        assert ask(PUBLIC) == ANSWERS[PUBLIC]
+        assert service.stop() == 0
+    assert 3 <= time.monotonic() - start < 30

@@ -156,11 +156,6 @@ static inline int inspect_clock(void) {
   return (clock.status & STA_UNSYNC) == 0;
 }
 
-/* Sends a line to the log of logins, under the command's name and with a priority of syslog(3).
-   syslog(3) waits for ever where the log's daemon has stopped and its socket is full; here the line
-   is lost after three seconds, and so is all that this process tells after it. */
-void command_log(int priority, const char *text);
-
 /* Of which sources this process asks names from now on, as a line of nsswitch.conf(5). */
 static inline void names_ask(const char *database, const char *sources) {
   (void)__nss_configure_lookup(database, sources);

@@ -315,13 +315,11 @@ static inline int service_harden(void) {
 int service_read_options(int count, char *_Nullable const *_Nonnull words, bool *sessions,
                          const char *_Nullable *_Nonnull program);
 
-static inline void service_log(int level, const char *text) {
-  syslog(LOG_AUTHPRIV | level, "%s", text);
-}
+/* A line in the log of the system, with a priority of syslog(3). Where the log's daemon has stopped
+   it is lost after three seconds, and all lines of the next minute are lost at once. */
+void service_log(int level, const char *text);
 
-/* The name is kept as it is. */
-static inline void service_open_log(const char *name, int options) {
-  openlog(name, options, LOG_AUTHPRIV);
-}
+/* Before the first line. The name is kept as it is. */
+void service_open_log(const char *name);
 
 #pragma clang assume_nonnull end

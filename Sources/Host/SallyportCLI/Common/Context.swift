@@ -1,4 +1,3 @@
-import CCommand
 import Glibc
 import OneTimePassword
 import PAMStack
@@ -33,12 +32,8 @@ package struct Context {
   var detach: (_ words: [String]) throws(SystemError) -> Void = ProgramRun.detach
   /// Writes a line to the log of logins, with a priority of syslog(3).
   var tellLog: (_ priority: Int32, _ text: String) -> Void = { priority, text in
-    let line = escaped(Array(text.utf8), limit: 4000) + [0]
-    // SAFETY: a C string that lives for the call.
-    unsafe line.withUnsafeBytes { bytes in
-      guard let base = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return }
-      unsafe command_log(priority, base)
-    }
+    ServiceLog.open(as: "sallyport")
+    ServiceLog.write(priority, text, limit: 4000)
   }
   /// The uid with which the session of this process began, as the kernel keeps it for audit; nil:
   /// there is none, as in what a service starts.

@@ -12,7 +12,7 @@ package enum ServiceLog {
   package static func open(as name: StaticString) {
     // SAFETY: a text that ends with NUL and lives for ever.
     unsafe service_open_log(
-      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self), LOG_PID)
+      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
 
   package static func error(_ text: String) { write(LOG_ERR, text) }
@@ -32,8 +32,8 @@ package enum ServiceLog {
   }
 
   /// With a priority of syslog(3).
-  package static func write(_ level: Int32, _ text: String) {
-    write(level, escaped(Array(text.utf8), limit: 500))
+  package static func write(_ level: Int32, _ text: String, limit: Int = 500) {
+    write(level, escaped(Array(text.utf8), limit: limit))
   }
 
   private static func write(_ level: Int32, _ text: [UInt8]) {

@@ -55,6 +55,11 @@ static inline int64_t sys_send(int descriptor, const void *_Nullable bytes, size
   return done < 0 ? -errno : done;
 }
 
+/* One line to the log of the system, begun as syslog(3) begins it. `as_root`: under the uid 0, for
+   a process with root's rights that somebody else has started. It waits for three seconds, where
+   syslog(3) waits for ever: 0, -EAGAIN where the log's daemon has stopped, or another errno. */
+int sys_log(const char *start, const char *line, _Bool as_root);
+
 /* Waits for a packet and leaves it there: its size, 0 at the end. */
 static inline int64_t sys_packet_size(int descriptor) {
   char none;

@@ -123,8 +123,7 @@ extension Login {
   {
     switch reply {
     case .accepted(let proof):
-      try host.setMark(
-        Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll && !proof.isPass)))
+      try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll)))
       return .success
     case .refused: return .refused
     case .unavailable: return .unavailable

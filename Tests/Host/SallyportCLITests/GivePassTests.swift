@@ -68,6 +68,11 @@ import Testing
     #expect(bench.run("pass", "daemon", "--for", time).status == 64)
   }
 
+  @Test(arguments: [["--for", "2h"], ["--uses", "1"], ["--force"]])
+  func `Is not given by what revokes it`(words: [String]) {
+    #expect(bench.run(arguments: ["pass", "daemon", "--revoke"] + words).status == 64)
+  }
+
   @Test func `Is for nobody who is not enrolled`() {
     #expect(bench.run("pass", "bin").status == 66)
   }

@@ -19,12 +19,12 @@ struct GivePass: Verb {
 
   @Option(
     name: .customLong("for"),
-    help: ArgumentHelp("How long it is good, 10m to 7d.", valueName: "time"),
+    help: ArgumentHelp("How long it is good, 10m to 7d. (default: 2h)", valueName: "time"),
     transform: Lifetime.init(typed:))
-  var lifetime = Lifetime(seconds: 7200)
+  var lifetime: Lifetime?
 
-  @Option(help: ArgumentHelp("For how many logins, 1 to 5.", valueName: "number"))
-  var uses: UInt8 = 1
+  @Option(help: ArgumentHelp("For how many logins, 1 to 5. (default: 1)", valueName: "number"))
+  var uses: UInt8?
 
   @Flag(help: "End all passes of the user.")
   var revoke = false
@@ -33,8 +33,11 @@ struct GivePass: Verb {
   var force = false
 
   func validate() throws {
-    guard Pass.usesRange.contains(UInt64(uses)) else {
+    guard Pass.usesRange.contains(UInt64(uses ?? 1)) else {
       throw ValidationError("--uses is a number from 1 to 5")
+    }
+    if revoke, lifetime != nil || uses != nil || force {
+      throw ValidationError("--revoke takes no --for, --uses and --force")
     }
   }
 
@@ -56,9 +59,10 @@ struct GivePass: Verb {
   private func give(to person: any Person, _ pending: PendingLogin, _ subject: Subject)
     throws(CommandError)
   {
-    let now = try subject.context.time()
+    let (now, uses) = (try subject.context.time(), uses ?? 1)
     let (code, pass) = try storing { () throws(StoreTrouble) in
-      try Pass.fresh(of: pending.enrollmentID, from: now, for: lifetime.seconds, uses: uses)
+      try Pass.fresh(
+        of: pending.enrollmentID, from: now, for: lifetime?.seconds ?? 7200, uses: uses)
     }
     try person.amend(.give(pass), of: pending)
     let name = person.account.name.text
@@ -96,8 +100,6 @@ struct GivePass: Verb {
 /// How long a pass is good, typed as 90m, 2h or 1d.
 struct Lifetime {
   let seconds: UInt64
-
-  init(seconds: UInt64) { self.seconds = seconds }
 
   /// Throws unless it is a number with its unit, within what a pass may have.
   init(typed text: String) throws {

@@ -60,6 +60,16 @@ import Testing
     #expect(shown.contains("daemon   exempt") && shown.contains("2 persons"), "\(shown)")
   }
 
+  /// It may be that of somebody who is exempt.
+  @Test(arguments: [["--exempt"], ["--exempt", "--passes"]])
+  func `Is incomplete where a note cannot be read`(words: [String]) throws {
+    try #require(bench.run("exempt", "daemon").status == 0)
+    let note = URL(fileURLWithPath: bench.directory + "/unenrolled/daemon")
+    try Data("no note\n".utf8).write(to: note)
+    let done = bench.run(arguments: ["list"] + words)
+    #expect(done.status != 0 && (done.answer + done.aside).contains("unenrolled/daemon"))
+  }
+
   /// Nobody of the enrolled, and no account that is no person's.
   @Test func `Lists people who have an account and are not enrolled`() throws {
     let done = bench.run("list", "--never-enrolled", "--json")

@@ -36,11 +36,14 @@ struct List: Verb {
     if fleet { return try runForFleet(store, context) }
     if filter.listsNames { return try listNames(store, context) }
     let now = try context.time()
-    let levels =
-      filter.exempt ? context.machine.ownLevels(by: store, in: shared.path, at: now).levels : [:]
+    let (levels, unread) =
+      filter.exempt ? context.machine.ownLevels(by: store, in: shared.path, at: now) : ([:], [])
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
     var (rows, broken): ([ListRow], Int) = ([], 0)
-    var worst: Sysexit?
+    var worst: Sysexit? = unread.isEmpty ? nil : .badData
+    for path in unread {
+      context.output(shared).warn("\(printable(path.utf8, limit: 255)): unread")
+    }
     try storing { () throws(StoreTrouble) in
       try store.load(all: names) { name, result in
         switch result {

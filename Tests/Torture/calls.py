@@ -24,8 +24,8 @@ MEMORY = {"mmap", "brk", "mremap", "mprotect", "munmap"}
 FILES = set("""
     openat read pread64 write pwrite64 fdatasync fsync newfstatat statx fstatfs lseek fcntl flock
     getdents64 mkdirat unlinkat renameat renameat2 ftruncate fallocate fchmod fchown close access
-    faccessat2 ioctl socket connect sendto getrandom readlinkat rename unlink open creat link chown
-    chmod signalfd4 clock_nanosleep""".split())
+    faccessat2 ioctl socket connect sendto sendmsg getrandom readlinkat rename unlink open creat link
+    chown chmod signalfd4 clock_nanosleep""".split())
 COUNTED = {"read", "pread64", "write", "pwrite64", "sendto", "getrandom"}
 ENDS = {"exit", "exit_group"}
 

@@ -114,7 +114,7 @@ def refused_in_silence(subject, result, second, call, fault, lines):
         return None
     if result == AUTH_ERR and second == SUCCESS and subject.calls_it_wrong(text):
         return "a right code called wrong", text or "and nothing in the log"
-    if call.name in ("sendto", "socket", "connect") and not lines:
+    if call.name in ("sendto", "sendmsg", "socket", "connect") and not lines:
         return None  # the log itself is what is broken
     if not lines:
         return "refused in silence", f"{result}, and nothing in the log"

@@ -76,18 +76,20 @@ __attribute__((visibility("hidden"))) float hypotf(float x, float y) {
 }
 
 static const char *log_name = "";
+static int log_options;
 
-void service_open_log(const char *name) {
+void service_open_log(const char *name, int options) {
   log_name = name;
-  openlog(name, LOG_PID, LOG_AUTHPRIV);
+  log_options = options;
+  openlog(name, options, LOG_AUTHPRIV);
 }
 
 void service_log(int level, const char *text) {
   static _Atomic uint64_t silent_until;
   char start[128];
   if (sys_monotonic() < silent_until) return;
-  (void)snprintf(start, sizeof start, "<%d>%.64s[%d]: ", LOG_AUTHPRIV | level, log_name,
-                 (int)getpid());
+  const char *form = log_options & LOG_PID ? "<%d>%.64s[%d]: " : "<%d>%.64s: ";
+  (void)snprintf(start, sizeof start, form, LOG_AUTHPRIV | level, log_name, (int)getpid());
   const int result = sys_log(start, text, false);
   if (result == -EAGAIN) silent_until = sys_monotonic() + 60000000000;
   /* A log that takes a stream, or none: it knows both. */

@@ -10,7 +10,7 @@ package enum SessionLog {
     let name: StaticString = "sallyport-session"
     // SAFETY: a text that ends with NUL and lives for ever.
     unsafe service_open_log(
-      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
+      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self), LOG_PID)
   }
 
   package static func write(_ level: LogLevel, _ line: LogLine) {

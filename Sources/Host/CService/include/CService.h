@@ -319,7 +319,7 @@ int service_read_options(int count, char *_Nullable const *_Nonnull words, bool 
    it is lost after three seconds, and all lines of the next minute are lost at once. */
 void service_log(int level, const char *text);
 
-/* Before the first line. The name is kept as it is. */
-void service_open_log(const char *name);
+/* Before the first line. The name is kept as it is. `options`: LOG_PID or none. */
+void service_open_log(const char *name, int options);
 
 #pragma clang assume_nonnull end

@@ -32,7 +32,7 @@ package struct Context {
   var detach: (_ words: [String]) throws(SystemError) -> Void = ProgramRun.detach
   /// Writes a line to the log of logins, with a priority of syslog(3).
   var tellLog: (_ priority: Int32, _ text: String) -> Void = { priority, text in
-    ServiceLog.open(as: "sallyport")
+    ServiceLog.open(as: "sallyport", options: 0)
     ServiceLog.write(priority, text, limit: 4000)
   }
   /// The uid with which the session of this process began, as the kernel keeps it for audit; nil:

@@ -9,10 +9,10 @@ package typealias LogWriter = @Sendable (LogLevel, LogLine) -> Void
 /// A service's lines in the log of the system.
 package enum ServiceLog {
   /// Before the first line, which the name begins.
-  package static func open(as name: StaticString) {
+  package static func open(as name: StaticString, options: Int32 = LOG_PID) {
     // SAFETY: a text that ends with NUL and lives for ever.
     unsafe service_open_log(
-      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
+      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self), options)
   }
 
   package static func error(_ text: String) { write(LOG_ERR, text) }

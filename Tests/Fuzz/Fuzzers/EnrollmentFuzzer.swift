@@ -41,6 +41,13 @@ private func keepsItsRules(_ enrollment: Enrollment) {
     must(Label(authenticator.name.bytes) == authenticator.name, "its name")
     must((1...128).contains(authenticator.secret.count), "its secret's length")
   }
+  let passes = enrollment.passes
+  must(passes.count <= Pass.maximumOpen, "too many passes")
+  must(Set(passes.map(\.id)).count == passes.count, "the id of a pass twice")
+  for pass in passes {
+    must(pass.id != 0 && pass.digest.count == 32 && pass.created.seconds >= 0, "a pass")
+    must(Pass.usesRange.contains(UInt64(pass.uses)) && pass.expires.seconds >= 0, "its bounds")
+  }
   guard let codes = enrollment.backupCodes else { return }
   must(codes.id != 0 && codes.salt.count == BackupCodeSet.saltLength, "the backup codes")
   must(codes.digests.count <= BackupCodeSet.maximumCodes, "too many backup codes")
@@ -49,7 +56,8 @@ private func keepsItsRules(_ enrollment: Enrollment) {
 
 private func same(_ a: Enrollment, _ b: Enrollment) -> Bool {
   a.id == b.id && a.user == b.user && a.uid == b.uid && a.created == b.created
-    && a.backupCodes == b.backupCodes && a.authenticators.count == b.authenticators.count
+    && a.backupCodes == b.backupCodes && a.passes == b.passes
+    && a.authenticators.count == b.authenticators.count
     && zip(a.authenticators, b.authenticators).allSatisfy { same($0, $1) }
 }
 

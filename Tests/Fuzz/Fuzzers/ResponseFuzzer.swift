@@ -47,6 +47,7 @@ private struct Owner {
   private static let key = Array("12345678901234567890".utf8)
   private static let backupCodes = ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"]
   private static let salt = [UInt8](0..<16)
+  private static let passCode = "P7KMF2X9QD4TW0HZA"
 
   let enrollment: Enrollment
   let state: LoginState
@@ -63,8 +64,13 @@ private struct Owner {
     enrollment = Enrollment(
       id: 7, user: unwrapped(UserName(Array("alice".utf8)), "a name"), uid: nil, created: Self.now,
       authenticators: chosen.enumerated().map { Self.authenticator(UInt64($0.offset), $0.element) },
-      backupCodes: choice & 8 == 0 ? nil : Self.codeSet)
+      backupCodes: choice & 8 == 0 ? nil : Self.codeSet,
+      passes: choice & 32 == 0 ? [] : [Self.pass])
     var state = LoginState(initialFor: enrollment)
+    if !state.passes.isEmpty {
+      // Each attempt takes down the time, also a malformed one.
+      state.passes[0] = PassState(id: 5, used: choice & 64 == 0 ? 0 : 1, seen: Self.now)
+    }
     if choice & 16 != 0 { state.backupCodes?.used = 1 }
     usedCodes = state.backupCodes?.used ?? 0
     self.state = state
@@ -78,6 +84,12 @@ private struct Owner {
       parameters: parameters, secret: secret(key),
       initialLastAccepted: parameters.type == .hotp ? 4 : 56_666_662, created: now)
   }
+
+  private static let pass = Pass(
+    id: 5,
+    digest: succeeds("a digest") { () throws(CryptoError) in
+      try Pass.digest(secret(Array(passCode.utf8)), of: 7)
+    }, created: now, expires: UnixTime(now.seconds + 600), uses: 1)
 
   private static let codeSet = BackupCodeSet(
     id: 9, salt: salt,
@@ -94,11 +106,16 @@ private struct Owner {
         Int($0.parameters.digits.rawValue) == bare.count
       }
     }
-    return Self.backupCode(bare) != nil
+    return Self.backupCode(bare) != nil || Self.isPass(bare)
   }
 
-  /// Whether it is a code of now, above the last one that was accepted, or an unused backup code.
+  /// Whether it is a code of now, above the last one that was accepted, an unused backup code, or
+  /// the pass.
   func isRight(_ bare: [UInt8]) -> Bool {
+    if Self.isPass(bare) {
+      let code = Self.letters(bare)
+      return state.passes.contains { $0.used == 0 } && code == Array(Self.passCode.utf8)
+    }
     if let code = Self.backupCode(bare), let set = enrollment.backupCodes {
       return Self.backupCodes.indices.contains {
         set.digests.count > $0 && usedCodes >> UInt64($0) & 1 == 0
@@ -130,14 +147,24 @@ private struct Owner {
     }
   }
 
-  /// Crockford's letters, as forgiving as the manual says; nil for what is no backup code.
+  /// nil for what is no backup code.
   private static func backupCode(_ bare: [UInt8]) -> [UInt8]? {
+    guard bare.count == 16, bare.contains(where: { !(0x30...0x39).contains($0) }) else {
+      return nil
+    }
+    return letters(bare)
+  }
+
+  private static func isPass(_ bare: [UInt8]) -> Bool {
+    bare.count == 17 && letters(bare)?.first == UInt8(ascii: "P")
+  }
+
+  /// Crockford's letters, as forgiving as the manual says; nil for others.
+  private static func letters(_ bare: [UInt8]) -> [UInt8]? {
     let text = String(decoding: bare, as: UTF8.self).uppercased()
       .replacing("O", with: "0").replacing("I", with: "1").replacing("L", with: "1")
-    let letters = Set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-    guard bare.count == 16, bare.allSatisfy({ $0 < 0x80 }), text.allSatisfy(letters.contains),
-      bare.contains(where: { !(0x30...0x39).contains($0) })
-    else { return nil }
+    let all = Set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+    guard bare.allSatisfy({ $0 < 0x80 }), text.allSatisfy(all.contains) else { return nil }
     return Array(text.utf8)
   }
 }

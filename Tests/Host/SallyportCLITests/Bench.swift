@@ -117,13 +117,13 @@ final class Bench {
     return try JSONDecoder().decode(Enrolled.self, from: Data(terminal.answer.utf8))
   }
 
-  /// Every file under the store with its content, but for the last good policy, which a program
-  /// that reads the policy keeps.
+  /// Every file under the store with its content, but for the acts and the last good policy, which
+  /// a program that reads the policy keeps.
   func content() throws -> [String: Data] {
     guard FileManager.default.fileExists(atPath: directory) else { return [:] }
     var files: [String: Data] = [:]
     for path in try FileManager.default.subpathsOfDirectory(atPath: directory)
-    where !path.hasPrefix("policy.good") {
+    where !path.hasPrefix("policy.good") && !path.hasPrefix("acts") {
       files[path] = FileManager.default.contents(atPath: "\(directory)/\(path)") ?? Data()
     }
     return files

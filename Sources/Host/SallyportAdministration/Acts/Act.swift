@@ -1,10 +1,10 @@
 package import SallyportCore
 
 /// A change by which somebody logs in otherwise than before, or is asked otherwise: one line of the
-/// system's log, with the same keys whatever made the change.
+/// system's log and of the file of acts, with the same keys whatever made the change.
 package struct Act: Equatable, Sendable {
   /// Named as the verb of the command that does it.
-  package enum Verb: String, Sendable {
+  package enum Verb: String, CaseIterable, Sendable {
     case enroll, unenroll, add, remove, rename, unlock, resync, forget, require, exempt, pass
     /// All passes end.
     case revoke
@@ -14,13 +14,20 @@ package struct Act: Equatable, Sendable {
   }
 
   /// A change that may have been made although its end was not seen has a line before it, too.
-  package enum Stage: String, Sendable { case will, done, failed }
+  package enum Stage: String, CaseIterable, Sendable { case will, done, failed }
+
+  /// Which program made the change.
+  package enum Way: String, CaseIterable, Sendable {
+    case command, session, login, service, fleet, verifier
+  }
 
   package let verb: Verb
   package let stage: Stage
-  package let user: UserName
+  /// nil: it is about nobody alone.
+  package let user: UserName?
   /// What more is to say: keys and values, which somebody may have chosen.
   package let facts: [Fact]
+  package let way: Way
 
   /// What the value says is escaped where it is written.
   package struct Fact: Equatable, Sendable {
@@ -32,20 +39,25 @@ package struct Act: Equatable, Sendable {
     }
   }
 
-  package init(_ verb: Verb, _ stage: Stage, for user: UserName, _ facts: [Fact] = []) {
+  package init(
+    _ verb: Verb, _ stage: Stage, for user: UserName?, _ facts: [Fact] = [],
+    via way: Way = .command
+  ) {
     (self.verb, self.stage, self.user, self.facts) = (verb, stage, user, facts)
+    self.way = way
   }
 
   /// `act=remove by=root(carol) loginuid=1000 for=alice authenticator=phone via=command stage=done`
   package func text(by actor: Actor) -> String {
+    let person = user.map { ["for=\(Act.field($0.bytes))"] } ?? []
     let words =
-      ["act=\(verb.rawValue)"] + actor.words + ["for=\(Act.field(user.bytes))"]
+      ["act=\(verb.rawValue)"] + actor.words + person
       + facts.map { "\($0.key)=\(Act.field($0.value))" }
-    return (words + ["via=command", "stage=\(stage.rawValue)"]).joined(separator: " ")
+    return (words + ["via=\(way.rawValue)", "stage=\(stage.rawValue)"]).joined(separator: " ")
   }
 
   /// A value that may be of somebody's choice: never like a further key.
-  static func field(_ value: [UInt8]) -> String {
+  package static func field(_ value: [UInt8]) -> String {
     String(decoding: escaped(value, asField: true), as: UTF8.self)
   }
 }

@@ -126,8 +126,8 @@ extension Store {
     try Store(reserve: (root / "reserve").text, owner: .effectiveUser).dismantle()
   }
 
-  /// Removes and wipes what is enrolled, the reserve, the decoy and, last, the mark. What a crash
-  /// leaves, the next call removes. Throws ENOTEMPTY where something cannot be removed.
+  /// Removes and wipes what is enrolled, the reserve, the acts, the decoy and, last, the mark. What a
+  /// crash leaves, the next call removes. Throws ENOTEMPTY where something cannot be removed.
   package func empty() throws(StoreTrouble) {
     try leaveReserve()
     try changing { users throws(StoreTrouble) in
@@ -137,6 +137,7 @@ extension Store {
       if let left = try users.names().first {
         throw .system("rmdir", path: (users.path / left).text, errno: ENOTEMPTY)
       }
+      try leaveActs()
       let top = try topFolder()
       if try top.has("decoy") { try top.takeAway("decoy") }
       try top.remove(Store.mark)

@@ -1,4 +1,3 @@
-import Glibc
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
@@ -6,11 +5,10 @@ import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
-/// A person: each change by root leaves lines in the system's log.
+/// A person: each change by root leaves lines in the system's log and in the file of acts.
 struct RecordedPerson: Person {
   let person: any Person
-  /// Of the change: which store, where not the usual one.
-  let place: [Act.Fact]
+  let recorder: Recorder
 
   // MARK: as it is
 
@@ -117,38 +115,11 @@ struct RecordedPerson: Person {
     [Act.Fact("backup-codes", "\(count)".utf8)]
   }
 
-  /// A line before and a line after: a crash between the two hides nothing.
   private func recorded<Value>(
     _ verb: Act.Verb, _ facts: [Act.Fact] = [], isDone: (Value) -> Bool = { _ in true },
     _ body: () throws(CommandError) -> Value
   ) throws(CommandError) -> Value {
-    let facts = facts + place + (isInFleet ? [Act.Fact("place", "fleet".utf8)] : [])
-    context.note(Act(verb, .will, for: account.name, facts))
-    do throws(CommandError) {
-      let value = try body()
-      context.note(Act(verb, isDone(value) ? .done : .failed, for: account.name, facts))
-      return value
-    } catch {
-      context.note(Act(verb, .failed, for: account.name, facts))
-      throw error
-    }
-  }
-}
-
-extension Context {
-  /// Tells the system's log. Nothing waits or fails for the want of a log.
-  func note(_ act: Act) {
-    tellLog(act.stage == .will ? LOG_INFO : LOG_NOTICE, act.text(by: actor))
-  }
-
-  /// Who runs this verb.
-  private var actor: Actor {
-    let login = loginUID()
-    func name(_ uid: UInt32) -> String? {
-      (try? Accounts.name(of: uid)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
-    }
-    return Actor(
-      name: name(effectiveUser) ?? "\(effectiveUser)",
-      login: login.map { ($0, name($0)) }, claimed: caller)
+    let facts = facts + (isInFleet ? [Act.Fact("place", "fleet".utf8)] : [])
+    return try recorder.record(verb, for: account.name, facts, isDone: isDone, body)
   }
 }

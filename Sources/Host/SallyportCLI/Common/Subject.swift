@@ -47,11 +47,10 @@ struct Subject {
     -> any Person
   {
     let person = try unrecorded(options, usesPolicy: usesPolicy)
-    // The log tells what root did: anybody can make a store of his own.
-    guard context.effectiveUser == 0 else { return person }
-    return RecordedPerson(
-      person: person, place: isStoreNamed ? [Act.Fact("store", store.root.bytes)] : [])
+    return RecordedPerson(person: person, recorder: recorder)
   }
+
+  var recorder: Recorder { Recorder(context: context, store: store, isStoreNamed: isStoreNamed) }
 
   private func unrecorded(_ options: PolicyOptions?, usesPolicy: Bool) throws(CommandError)
     -> any Person

@@ -1,0 +1,174 @@
+import SallyportAdministration
+import SallyportCore
+import SallyportSupport
+import SallyportSystem
+
+/// The acts that a store's file has, in order of time.
+struct FoundActs {
+  private var records: [ActRecord] = []
+  /// What could not be read.
+  private(set) var warnings: [String] = []
+
+  init(in store: Store, since start: UnixTime) throws(CommandError) {
+    let first = start.internetText.map { String($0.prefix(7)) } ?? ""
+    let months = try storing { () throws(StoreTrouble) in try store.monthsOfActs() }
+    for month in months where month >= first {
+      do throws(StoreTrouble) {
+        if let found = try store.acts(of: month) { take(found, since: start) }
+      } catch {
+        warnings.append(Message(error, at: Invocation(verb: "log", store: nil)).text)
+      }
+    }
+    // Of the same second the file has the order.
+    let ordered = records.enumerated().sorted {
+      ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
+    }
+    records = ordered.map(\.element)
+  }
+
+  private mutating func take(_ found: StoredActs, since start: UnixTime) {
+    let all = found.lines.map { ActRecord(line: $0) }
+    let broken = all.count { $0 == nil }
+    records += all.compactMap { $0 }.filter { $0.time >= start }
+    if broken > 0 {
+      warnings.append("acts/\(found.month): \(counted(broken, "line")) cannot be read")
+    }
+    if found.isCutShort { warnings.append("acts/\(found.month): the last line was cut short") }
+    if found.isTooLong { warnings.append("acts/\(found.month): only the newest lines were read") }
+  }
+
+  /// One for each change, of these users or of everybody. What began and has no end is told at its
+  /// beginning.
+  func acts(of names: [UserName]?) -> [ToldAct] {
+    var (told, begun): ([ToldAct?], [[Act.Fact]]) = ([], [])
+    let fields = names.map { $0.map { Array(Act.field($0.bytes).utf8) } }
+    for record in records where record.concerns(fields) {
+      if record.stage == .will {
+        begun.append(record.common)
+        told.append(ToldAct(record: record))
+        continue
+      }
+      if let place = told.indices.first(where: {
+        told[$0]?.record.stage == .will && begun[$0] == record.common
+      }) {
+        told[place] = nil
+      }
+      begun.append([])
+      told.append(ToldAct(record: record))
+    }
+    return told.compactMap { $0 }
+  }
+}
+
+extension ActRecord {
+  /// Names as a line has them, where a long one is cut.
+  fileprivate func concerns(_ fields: [[UInt8]]?) -> Bool {
+    guard let fields else { return true }
+    return ["for", "from"].contains { key in
+      all(key).contains { fields.contains(Array(Act.field($0).utf8)) }
+    }
+  }
+}
+
+/// An act in words, and in JSON.
+struct ToldAct {
+  let record: ActRecord
+
+  struct Facts: Encodable {
+    struct Fact: Encodable { let key, value: String }
+
+    @OrNull var time: String?
+    let act, by: String
+    @OrNull var loginuid: String?
+    /// Whom SUDO_USER or DOAS_USER claimed, where the kernel knew nobody.
+    @OrNull var claimed: String?
+    @OrNull var user: String?
+    let facts: [Fact]
+    @OrNull var via: String?
+    /// `will`: it may have been done, as its end was not seen.
+    let stage: String
+
+    enum CodingKeys: String, CodingKey {
+      case time, act, by, loginuid, claimed
+      case user = "for"
+      case facts, via, stage
+    }
+  }
+
+  var facts: Facts {
+    let fixed = ["act", "by", "loginuid", "claimed", "for", "via", "stage"]
+    return Facts(
+      time: record.time.internetText, act: value("act") ?? "", by: value("by") ?? "",
+      loginuid: value("loginuid"), claimed: value("claimed"), user: value("for"),
+      facts: record.fields.filter { !fixed.contains($0.key) }.map {
+        Facts.Fact(key: $0.key, value: printable($0.value, limit: 255))
+      }, via: value("via"), stage: record.stage.rawValue)
+  }
+
+  /// Escaped, to be shown.
+  private func value(_ key: String) -> String? {
+    record[key].map { printable($0, limit: 255) }
+  }
+
+  /// `root (carol) gave alice a pass, for 1 login, by command`
+  var text: String {
+    let (done, undone) = phrase
+    let what =
+      switch record.stage {
+      case .done: done
+      case .failed: "tried to \(undone), which failed"
+      case .will: "may have \(done): its end was not seen"
+      }
+    let way = value("via").map { " [\($0)]" } ?? ""
+    return "\(who) \(what)\(details)\(way)"
+  }
+
+  /// `root (carol)`; who the environment claims is told as a claim.
+  private var who: String {
+    let by = (value("by") ?? "").split(separator: "(", maxSplits: 1)
+    let own = by.count == 2 ? "\(by[0]) (\(by[1])" : by.first.map(String.init) ?? "somebody"
+    return own + (value("claimed").map { " (perhaps \($0))" } ?? "")
+  }
+
+  private var whom: String { value("for") ?? "somebody" }
+
+  private var names: String {
+    record.all("authenticator").map { "\"\(printable($0, limit: 64))\"" }.joined(separator: ", ")
+  }
+
+  /// What was done, and what was to be done.
+  private var phrase: (done: String, undone: String) {
+    guard let verb = value("act").flatMap(Act.Verb.init(rawValue:)) else {
+      // Of a later version.
+      let what = "\(value("act") ?? "") \(value("for") ?? "")"
+      return ("did: \(what)", "do: \(what)")
+    }
+    func both(_ done: String, _ undone: String, _ rest: String) -> (String, String) {
+      ("\(done) \(rest)", "\(undone) \(rest)")
+    }
+    switch verb {
+    case .enroll: return both("enrolled", "enroll", "\(whom) with \(names)")
+    case .unenroll: return both("removed", "remove", "all that \(whom) had enrolled")
+    case .add: return both("added", "add", "\(names) for \(whom)")
+    case .remove: return both("removed", "remove", "\(names) of \(whom)")
+    case .rename:
+      return both("renamed", "rename", "\(names) of \(whom) to \"\(value("new") ?? "")\"")
+    case .unlock: return both("unlocked", "unlock", whom)
+    case .resync: return both("synchronized", "synchronize", "\(names) of \(whom)")
+    case .forget: return both("forgot", "forget", "the remembered places of \(whom)")
+    case .require: return both("required", "require", "\(whom) to enroll")
+    case .exempt: return both("exempted", "exempt", whom)
+    case .level: return both("left", "leave", "it to the policy whether \(whom) must enroll")
+    case .pass: return both("gave", "give", "\(whom) a pass")
+    case .revoke: return both("ended", "end", "the passes of \(whom)")
+    case .backupCodes: return both("made", "make", "new backup codes for \(whom)")
+    }
+  }
+
+  /// The facts that the phrase has not told: `, uses 1, until 2026-11-28T11:00:00Z`.
+  private var details: String {
+    let told = ["act", "by", "loginuid", "claimed", "for", "via", "stage", "authenticator", "new"]
+    let rest = record.fields.filter { !told.contains($0.key) }
+    return rest.map { ", \($0.key) \(printable($0.value, limit: 255))" }.joined()
+  }
+}

@@ -1,0 +1,94 @@
+import ArgumentParser
+import SallyportAdministration
+import SallyportCore
+import SallyportSupport
+import SallyportSystem
+
+/// Everybody: for verbs that only read.
+enum Everybody: UnnamedUser {
+  static let isCaller = false
+  static let asks = false
+  static let help = ArgumentHelp("The user. (default: everybody)", valueName: "user")
+}
+
+/// `sallyport log`
+struct Log: Verb {
+  static let configuration = CommandConfiguration(
+    abstract: "Show who changed what for which user.",
+    discussion: """
+      Each change by which somebody logs in otherwise than before, or is asked otherwise, from the \
+      file of acts of the store.
+      """)
+
+  @OptionGroup var argument: UserArgument<Everybody>
+
+  @Option(
+    help: ArgumentHelp(
+      "Since then: 7d, 12h, 30m or 4w ago, or a day, 2026-11-28. (default: 7d)", valueName: "time"),
+    transform: Since.init(typed:))
+  var since: Since?
+
+  @OptionGroup var shared: StoreOptions
+
+  func user(in context: Context) -> String? { argument.name }
+
+  private struct Answer: Encodable {
+    let acts: [ToldAct.Facts]
+    let warnings: [String]
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    let (store, now) = (try context.store(shared), try context.time())
+    let start = (since ?? .usual).time(before: now)
+    let names = try argument.name.map { name throws(CommandError) in try meant(name, context) }
+    let found = try FoundActs(in: store, since: start)
+    let told = found.acts(of: names)
+    let output = context.output(shared)
+    for text in found.warnings { output.warn(text) }
+    let lines = told.map { "\(whenText($0.record.time, seenFrom: now))  \($0.text)" }
+    let none = "Nothing was changed since \(whenText(start, seenFrom: now)), as far as is recorded."
+    output.answer(
+      Answer(acts: told.map(\.facts), warnings: found.warnings),
+      (lines.isEmpty ? [none] : lines).joined(separator: "\n"))
+  }
+
+  /// The name as typed, and the account's own.
+  private func meant(_ name: String, _ context: Context) throws(CommandError) -> [UserName] {
+    let account = try context.account(name)
+    return [UserName(Array(name.utf8)), account.name].compactMap { $0 }
+  }
+}
+
+/// Since when the log is shown.
+struct Since {
+  private enum Start {
+    case ago(UInt64)
+    case at(UnixTime)
+  }
+  private let start: Start
+
+  static let usual = Since(start: .ago(7 * 86_400))
+
+  private init(start: Start) { self.start = start }
+
+  /// Throws unless it is a number with its unit, or a date.
+  init(typed text: String) throws {
+    let units: [Character: UInt64] = ["m": 60, "h": 3600, "d": 86_400, "w": 604_800]
+    if let day = UnixTime(date: Array(text.utf8)) {
+      start = .at(day)
+    } else if let unit = text.last.flatMap({ units[$0] }), let number = UInt64(text.dropLast()),
+      (1...100_000).contains(number)
+    {
+      start = .ago(number * unit)
+    } else {
+      throw ValidationError("expected 7d, 12h, 30m or 4w, or a date such as 2026-11-28")
+    }
+  }
+
+  func time(before now: UnixTime) -> UnixTime {
+    switch start {
+    case .ago(let seconds): UnixTime(now.seconds - Int64(seconds))
+    case .at(let time): time
+    }
+  }
+}

@@ -46,7 +46,7 @@ final class Bench {
       edit: { self.editing($0) },
       now: { () throws(StoreTrouble) in self.now },
       tellLog: { self.logged.append("\($0) \($1)") }, loginUID: { nil }, machine: machine,
-      fleet: fleet)
+      usualStore: Store(root: directory, owner: .effectiveUser), fleet: fleet)
   }
 
   struct Outcome {

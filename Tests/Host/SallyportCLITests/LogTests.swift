@@ -117,6 +117,37 @@ import Testing
     #expect(shown.aside.contains("warning: acts/2026-03: 2 lines cannot be read"))
   }
 
+  /// What is about many people, about a machine or about its policy.
+  @Test func `Has the store, the policy and each person of an import`() throws {
+    try enroll()
+    let (list, policy) = (bench.directory + "-oath", bench.policyFile + "2")
+    defer { for path in [list, policy] { try? FileManager.default.removeItem(atPath: path) } }
+    let key = "3132333435363738393031323334353637383930"
+    for path in [list, policy] {
+      try Data((path == list ? "HOTP bob - \(key) 4\nHOTP carol - \(key)\n" : "").utf8)
+        .write(to: URL(fileURLWithPath: path))
+      _ = unsafe chmod(path, 0o600)
+    }
+    #expect(run("import", "pam-oath", list, "--allow-missing").status == 0)
+    #expect(run("config", "install", policy, "--conf", bench.policyFile, "--yes").status == 0)
+    #expect(run("prepare", "--store-only").status == 0)
+    let lines = run("log").answer.split(separator: "\n").map { $0.dropFirst(13) }
+    #expect(
+      lines.dropFirst() == [
+        "root imported bob with \"counter\" [command]",
+        "root imported carol with \"counter\" [command]",
+        "root installed the policy \(bench.policyFile) [command]",
+        "root prepared the store [command]",
+      ])
+    #expect(run("import", "pam-oath", list, "--allow-missing").status == 0)
+    #expect(run("log").answer.split(separator: "\n").count == 5)
+    #expect(run("prepare", "--empty", "--yes").status == 0)
+    let by = "by=root loginuid=2147483648 via=command stage="
+    #expect(
+      bench.logged.suffix(2) == ["6 act=prepare-empty \(by)will", "5 act=prepare-empty \(by)done"])
+    #expect(!FileManager.default.fileExists(atPath: bench.directory + "/acts"))
+  }
+
   @Test func `Is root's`() throws {
     try enroll()
     #expect(run("log", as: 1).status == 77)

@@ -2,6 +2,7 @@ import ArgumentParser
 import FleetProtocol
 import FleetTransport
 import OneTimePassword
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor
@@ -65,10 +66,13 @@ struct FleetJoin: Verb {
     let (identity, pem) = try self.identity(place)
     let verifiers = place.verifiers(try file(of: token), identity)
     try settle(people, by: verifiers, token)
-    if let pem { try place.writeKey(pem) }
-    let welcome = try ask(JoinRequest(.join, token.secret), verifiers)
-    let file = try membership(welcome, token)
-    try place.write(file)
+    let file = try context.recorder(shared).record(.fleetJoin) { () throws(CommandError) in
+      if let pem { try place.writeKey(pem) }
+      let welcome = try ask(JoinRequest(.join, token.secret), verifiers)
+      let file = try membership(welcome, token)
+      try place.write(file)
+      return file
+    }
     let left = place.tellService(context.machine)
     output.answer(
       Answer(

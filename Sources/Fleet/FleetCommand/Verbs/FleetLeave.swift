@@ -49,10 +49,13 @@ struct FleetLeave: Verb {
     }
     // First what makes it a host. What is left of the rest by a crash means nothing then, and goes
     // when this is run again.
-    try place.removeMembership()
-    let left = place.tellService(context.machine)
-    try removeReserve(place)
-    try place.removeKey()
+    let left = try context.recorder(shared).record(.fleetLeave) { () throws(CommandError) in
+      try place.removeMembership()
+      let left = place.tellService(context.machine)
+      try removeReserve(place)
+      try place.removeKey()
+      return left
+    }
     let next =
       [left.map { "  \($0)" }].compactMap { $0 } + [
         "  sallyport-verifier revoke \(host.map(shellQuoted) ?? "NAME")  # on a verifier"

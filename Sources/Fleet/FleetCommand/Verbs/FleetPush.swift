@@ -1,5 +1,6 @@
 import ArgumentParser
 import FleetTransport
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportDoctor
@@ -85,8 +86,11 @@ struct FleetPush: Verb {
     guard account.uid != nil else { return .noAccount }
     guard try people.isTheFleets(account) else { return .keptByPolicy }
     guard !ways.isLast(account.name) else { return .lastBreakGlass }
+    let recorder = try people.context.recorder(shared)
     do throws(MoveFault) {
-      try mover.push(account)
+      try recorder.record(.fleetPush, for: account.name) { () throws(MoveFault) in
+        try mover.push(account)
+      }
       ways.close(account.name)
       return nil
     } catch {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FleetTransport
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportSupport
@@ -45,10 +46,13 @@ struct FleetTake: Verb {
       prepare: { () throws(StoreTrouble) in try context.prepare(store) })
     let account = try context.meantAccount(user, context.output(shared))
     let user = account.name.text
+    let recorder = try context.recorder(shared)
     do throws(MoveFault) {
       guard account.uid != nil else { throw .noAccount }
       guard people.isVerified(account, byFleet: false) else { throw .isTheFleets }
-      try taker.take(account)
+      try recorder.record(.fleetTake, for: account.name) { () throws(MoveFault) in
+        try taker.take(account)
+      }
     } catch {
       throw .move(error, user)
     }

@@ -11,6 +11,21 @@ package struct Act: Equatable, Sendable {
     case backupCodes = "backup-codes"
     /// The level of the policy holds again.
     case level
+    case adopt, `import`, prepare
+    /// A store that was copied became this machine's.
+    case newMachine = "prepare-new-machine"
+    /// Everything was removed, for an image.
+    case empty = "prepare-empty"
+    case pamEnable = "pam-enable"
+    case pamDisable = "pam-disable"
+    case pamConfirm = "pam-confirm"
+    case pamRevert = "pam-revert"
+    case configEdit = "config-edit"
+    case configInstall = "config-install"
+    case fleetJoin = "fleet-join"
+    case fleetLeave = "fleet-leave"
+    case fleetPush = "fleet-push"
+    case fleetTake = "fleet-take"
   }
 
   /// A change that may have been made although its end was not seen has a line before it, too.

@@ -20,7 +20,7 @@ package struct StoredActs: Sendable {
 
 extension Store {
   static var acts: Path { "acts" }
-  /// So many files of a month are kept.
+  /// The number of months whose files are kept.
   package static let monthsOfActs = 24
   /// Of a longer file, its last bytes are read.
   package static let longestActs = 16 << 20

@@ -15,13 +15,16 @@ package struct Recorder {
   /// Calls `body` between a line before and a line after: a crash between the two hides nothing.
   /// Of somebody who is not root nothing is recorded: anybody can make a store of his own.
   /// `isDone`: whether something was changed.
-  package func record<Value>(
+  package func record<Value, Fault: Error>(
     _ verb: Act.Verb, for user: UserName? = nil, _ facts: [Act.Fact] = [],
-    isDone: (Value) -> Bool = { _ in true }, _ body: () throws(CommandError) -> Value
-  ) throws(CommandError) -> Value {
-    func note(_ stage: Act.Stage) { self.note([Act(verb, stage, for: user, facts)]) }
+    isDone: (Value) -> Bool = { _ in true }, _ body: () throws(Fault) -> Value
+  ) throws(Fault) -> Value {
+    // What is removed with all that the store has does not come back by its own end.
+    func note(_ stage: Act.Stage) {
+      self.note([Act(verb, stage, for: user, facts)], inFile: verb != .empty || stage == .will)
+    }
     note(.will)
-    do throws(CommandError) {
+    do throws(Fault) {
       let value = try body()
       note(isDone(value) ? .done : .failed)
       return value
@@ -65,6 +68,9 @@ extension Context {
   package func recorder(_ options: StoreOptions) throws(CommandError) -> Recorder {
     Recorder(context: self, store: try store(options), isStoreNamed: options.store != nil)
   }
+
+  /// Of what is done to this machine, whatever store is named.
+  var machineRecorder: Recorder { Recorder(context: self, store: usualStore, isStoreNamed: false) }
 
   /// Who runs this verb.
   fileprivate var actor: Actor {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import OneTimePassword
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -97,9 +98,18 @@ struct ConfigInstall: Verb {
     guard try text.isAgreed(as: conf, yes: yes, shared, context) else {
       throw .declined(.nothingChanged)
     }
-    try text.install(as: conf)
+    try context.install(text, as: conf, by: .configInstall)
     output.answer(
       Answer(installed: conf), "Installed as \(printable(conf.utf8, limit: 255)).")
+  }
+}
+
+extension Context {
+  /// Installs a policy file, which leaves lines in the log and among the acts.
+  func install(_ text: PolicyText, as file: String, by verb: Act.Verb) throws(CommandError) {
+    try machineRecorder.record(verb, [Act.Fact("file", file.utf8)]) { () throws(CommandError) in
+      try text.install(as: file)
+    }
   }
 }
 
@@ -137,7 +147,7 @@ extension PolicyText {
 
   /// Replaces `file` atomically and durably. Keeps its owner and mode, but removes write permission
   /// for group and others.
-  func install(as file: String) throws(CommandError) {
+  fileprivate func install(as file: String) throws(CommandError) {
     do throws(SystemError) {
       let old = (try? facts(of: file)).flatMap { $0.isRegular ? $0 : nil }
       let ownership =

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -105,7 +106,7 @@ struct ConfigEdit: Verb {
         try check.tell(context.terminal)
         if constantTimeEquals(text.content, before) { return false }
         if try text.isAgreed(as: conf, yes: false, shared, context) {
-          try text.install(as: conf)
+          try context.install(text, as: conf, by: .configEdit)
           return true
         }
       } catch {

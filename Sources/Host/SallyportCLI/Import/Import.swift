@@ -32,7 +32,9 @@ extension ImportVerb {
     if !options.dryRun, let user = user(in: context), UserName(Array(user.utf8)) != nil {
       _ = try context.meantAccount(user, context.output(shared))
     }
-    let importer = Importer(options: options, store: try context.store(shared), context: context)
+    let importer = Importer(
+      options: options, store: try context.store(shared), context: context,
+      recorder: try context.recorder(shared))
     let found = try candidates(context, at: try context.time())
     let done = try importer.run(try importer.persons(found))
     let report = ImportReport(

@@ -48,6 +48,7 @@ struct Importer {
   let options: ImportOptions
   let store: Store
   let context: Context
+  let recorder: Recorder
 
   /// Joins the candidates of each account, in the order of its first one. A candidate whose user
   /// name is not valid stands alone.
@@ -122,12 +123,29 @@ struct Importer {
       results.append(result)
     }
     if new.isEmpty { return results }
-    let troubles = try storing { () throws(StoreTrouble) in try store.create(all: new) }
+    let troubles = try create(new)
     for (trouble, place) in zip(troubles, places) {
       guard let trouble else { continue }
       results[place] = Imported(person: results[place].person, result: .not([.store(trouble)]))
     }
     return results
+  }
+
+  /// Why each was not made. Each of them leaves lines of his own.
+  private func create(_ new: [(Enrollment, LoginState)]) throws(CommandError) -> [StoreTrouble?] {
+    func act(_ enrollment: Enrollment, _ stage: Act.Stage) -> Act {
+      let facts = enrollment.authenticators.map { Act.Fact("authenticator", $0.name.bytes) }
+      return Act(.import, stage, for: enrollment.user, facts)
+    }
+    recorder.note(new.map { act($0.0, .will) })
+    do throws(StoreTrouble) {
+      let troubles = try store.create(all: new)
+      recorder.note(zip(new, troubles).map { act($0.0, $1 == nil ? .done : .failed) })
+      return troubles
+    } catch {
+      recorder.note(new.map { act($0.0, .failed) })
+      throw .store(error)
+    }
   }
 
   /// Marks codes as used that were used with the other module since the earlier import. Returns

@@ -1,5 +1,6 @@
 import ArgumentParser
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -93,6 +94,13 @@ extension Context {
     }
     keepRecord(of: change.service)
     return written
+  }
+
+  /// With lines in the log and among the acts, which name the services.
+  func recorded<Value>(
+    _ verb: Act.Verb, of services: [String], _ body: () throws(CommandError) -> Value
+  ) throws(CommandError) -> Value {
+    try machineRecorder.record(verb, services.map { Act.Fact("service", $0.utf8) }, body)
   }
 
   /// Writes several services one after the other. If one fails, takes back those before it.

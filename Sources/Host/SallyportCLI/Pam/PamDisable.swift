@@ -1,5 +1,6 @@
 import ArgumentParser
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -29,7 +30,9 @@ struct PamDisable: Verb {
     }
     if !options.yes { try output.insist("Write this?", or: .nothingChanged) }
     let lock = try context.lockPam()
-    let removed = try context.writeAll(plans.map { $0.step(in: context) })
+    let removed = try context.recorded(.pamDisable, of: plans.map(\.service)) {
+      () throws(CommandError) in try context.writeAll(plans.map { $0.step(in: context) })
+    }
     let left = removed.compactMap(\.left).first
     if left == nil { try context.forgetRevert(of: plans.map(\.service)) }
     lock.end()

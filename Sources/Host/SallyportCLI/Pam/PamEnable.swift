@@ -1,5 +1,6 @@
 import ArgumentParser
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -114,7 +115,9 @@ struct PamEnable: Verb {
     if let revertIn { try context.arm(changing, revertIn) }
     let written: [StackWriter.Written?]
     do throws(CommandError) {
-      written = try context.writeAll(changing.map { $0.step(in: context) })
+      written = try context.recorded(.pamEnable, of: changing.map(\.service)) {
+        () throws(CommandError) in try context.writeAll(changing.map { $0.step(in: context) })
+      }
     } catch {
       if revertIn != nil { context.disarm(changing) }
       throw error

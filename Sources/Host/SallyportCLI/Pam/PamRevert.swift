@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -29,7 +30,9 @@ struct PamConfirm: Verb {
         "this is the login that made the change: only a new one shows that it works",
         hints: ["ssh NAME@HOST", "sallyport pam confirm --force"])
     }
-    try context.forgetRevert()
+    try context.recorded(.pamConfirm, of: pending.names) { () throws(CommandError) in
+      try context.forgetRevert()
+    }
     lock.end()
     let names = pending.names.joined(separator: ", ")
     context.output(shared).answer(
@@ -63,8 +66,10 @@ struct PamRevert: Verb {
       pending = try context.pendingRevert()
     }
     let output = context.output(shared)
-    try context.takeBack(pending)
-    try context.forgetRevert()
+    try context.recorded(.pamRevert, of: pending.names) { () throws(CommandError) in
+      try context.takeBack(pending)
+      try context.forgetRevert()
+    }
     lock.end()
     let names = pending.names.joined(separator: ", ")
     if due != nil {

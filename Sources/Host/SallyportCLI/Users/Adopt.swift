@@ -139,8 +139,14 @@ struct Adopt: Verb {
         try ask(record, account, heldBy: holder.map { printable($0, limit: 255) }, subject.output)
       }
     }
-    let done = try storing { () throws(StoreTrouble) in
-      try store.adopt(record, of: former, by: account)
+    let facts =
+      [Act.Fact("from", former.bytes)] + (before.map { [Act.Fact("uid", "\($0)".utf8)] } ?? [])
+    let isDone = { (done: Transaction<Void>) in if case .committed = done { true } else { false } }
+    let done = try subject.recorder.record(.adopt, for: account.name, facts, isDone: isDone) {
+      () throws(CommandError) in
+      try storing { () throws(StoreTrouble) in
+        try store.adopt(record, of: former, by: account)
+      }
     }
     guard case .committed = done else { throw .changedMeanwhile }
     return Answer(user: account.name.text, uid: own, from: former.text, fromUID: before)

@@ -46,6 +46,19 @@ struct CopiedStore {
         "\(counted(names.count, "enrollment")). Was the store copied from another machine?",
         or: .nothingChanged)
     }
+    let isDone = { (done: TakenOver) in done.failed.isEmpty }
+    let done = try context.recorder(shared).record(.newMachine, isDone: isDone) {
+      () throws(CommandError) in try takeOver(names, rest, isCopy: isCopy, at: now)
+    }
+    tell(done.taken, done.failed, done.until > now ? done.until : nil)
+    return (done.failed.isEmpty ? Sysexit.done : .badData).rawValue
+  }
+
+  private typealias TakenOver = (taken: [Enrollment], failed: [String], until: UnixTime)
+
+  private func takeOver(
+    _ names: [StoredName], _ rest: MachineMark?, isCopy: Bool, at now: UnixTime
+  ) throws(CommandError) -> TakenOver {
     var (done, failed, left): ([Enrollment], [String], [String]) = ([], [], [])
     var until = now
     for name in names {
@@ -69,8 +82,7 @@ struct CopiedStore {
         try context.markCopy(store, shared, left: left, since: now)
       }
     }
-    tell(done, failed, until > now ? until : nil)
-    return (failed.isEmpty ? Sysexit.done : .badData).rawValue
+    return (done, failed, until)
   }
 
   private func tell(_ error: StoreTrouble, of name: StoredName) -> String {
@@ -130,7 +142,9 @@ struct CopiedStore {
       let people = counted(names.count, "enrollment")
       try output.insist("\(people). Remove all of them?", or: .nothingChanged)
     }
-    try storing { () throws(StoreTrouble) in try store.empty() }
+    try context.recorder(shared).record(.empty) { () throws(CommandError) in
+      try storing { () throws(StoreTrouble) in try store.empty() }
+    }
     context.removeWord(of: shared)
     output.answer(
       Answer(users: names.map(\.directory)),

@@ -106,7 +106,7 @@ struct ToldAct {
   }
 
   /// Escaped, to be shown.
-  private func value(_ key: String) -> String? {
+  fileprivate func value(_ key: String) -> String? {
     record[key].map { printable($0, limit: 255) }
   }
 
@@ -130,9 +130,9 @@ struct ToldAct {
     return own + (value("claimed").map { " (perhaps \($0))" } ?? "")
   }
 
-  private var whom: String { value("for") ?? "somebody" }
+  fileprivate var whom: String { value("for") ?? "somebody" }
 
-  private var names: String {
+  fileprivate var names: String {
     record.all("authenticator").map { "\"\(printable($0, limit: 64))\"" }.joined(separator: ", ")
   }
 
@@ -143,32 +143,87 @@ struct ToldAct {
       let what = "\(value("act") ?? "") \(value("for") ?? "")"
       return ("did: \(what)", "do: \(what)")
     }
-    func both(_ done: String, _ undone: String, _ rest: String) -> (String, String) {
-      ("\(done) \(rest)", "\(undone) \(rest)")
-    }
-    switch verb {
-    case .enroll: return both("enrolled", "enroll", "\(whom) with \(names)")
-    case .unenroll: return both("removed", "remove", "all that \(whom) had enrolled")
-    case .add: return both("added", "add", "\(names) for \(whom)")
-    case .remove: return both("removed", "remove", "\(names) of \(whom)")
-    case .rename:
-      return both("renamed", "rename", "\(names) of \(whom) to \"\(value("new") ?? "")\"")
-    case .unlock: return both("unlocked", "unlock", whom)
-    case .resync: return both("synchronized", "synchronize", "\(names) of \(whom)")
-    case .forget: return both("forgot", "forget", "the remembered places of \(whom)")
-    case .require: return both("required", "require", "\(whom) to enroll")
-    case .exempt: return both("exempted", "exempt", whom)
-    case .level: return both("left", "leave", "it to the policy whether \(whom) must enroll")
-    case .pass: return both("gave", "give", "\(whom) a pass")
-    case .revoke: return both("ended", "end", "the passes of \(whom)")
-    case .backupCodes: return both("made", "make", "new backup codes for \(whom)")
-    }
+    return verb.phrase(of: self)
+  }
+
+  fileprivate var services: String {
+    record.all("service").map { printable($0, limit: 64) }.joined(separator: ", ")
   }
 
   /// The facts that the phrase has not told: `, uses 1, until 2026-11-28T11:00:00Z`.
   private var details: String {
-    let told = ["act", "by", "loginuid", "claimed", "for", "via", "stage", "authenticator", "new"]
+    let told = [
+      "act", "by", "loginuid", "claimed", "for", "via", "stage", "authenticator", "new", "service",
+      "file",
+    ]
     let rest = record.fields.filter { !told.contains($0.key) }
     return rest.map { ", \($0.key) \(printable($0.value, limit: 255))" }.joined()
+  }
+}
+
+extension Act.Verb {
+  /// What was done, and what was to be done.
+  fileprivate func phrase(of act: ToldAct) -> (done: String, undone: String) {
+    let (done, undone) = words
+    let rest = object(in: act)
+    return ("\(done) \(rest)", "\(undone) \(rest)")
+  }
+
+  private func object(in act: ToldAct) -> String {
+    let (whom, names) = (act.whom, act.names)
+    return switch self {
+    case .enroll, .import: "\(whom) with \(names)"
+    case .unenroll: "all that \(whom) had enrolled"
+    case .add: "\(names) for \(whom)"
+    case .remove, .resync: "\(names) of \(whom)"
+    case .rename: "\(names) of \(whom) to \"\(act.value("new") ?? "")\""
+    case .unlock, .exempt: whom
+    case .forget: "the remembered places of \(whom)"
+    case .require: "\(whom) to enroll"
+    case .level: "it to the policy whether \(whom) must enroll"
+    case .pass: "\(whom) a pass"
+    case .revoke: "the passes of \(whom)"
+    case .backupCodes: "new backup codes for \(whom)"
+    case .adopt: "\(whom) the enrollment of another uid or name"
+    case .prepare: "the store"
+    case .newMachine: "a copied store for this machine's"
+    case .empty: "all enrollments from the store"
+    case .pamEnable, .pamDisable: "the code in \(act.services)"
+    case .pamConfirm, .pamRevert: "the change of \(act.services)"
+    case .configEdit, .configInstall: "the policy \(act.value("file") ?? "")"
+    case .fleetJoin: "this machine a host of a fleet"
+    case .fleetLeave: "the fleet"
+    case .fleetPush: "\(whom) to the fleet"
+    case .fleetTake: "\(whom), with the secrets, from the fleet"
+    }
+  }
+
+  private var words: (done: String, undone: String) {
+    switch self {
+    case .enroll: ("enrolled", "enroll")
+    case .import: ("imported", "import")
+    case .unenroll, .remove, .empty: ("removed", "remove")
+    case .add: ("added", "add")
+    case .resync: ("synchronized", "synchronize")
+    case .rename: ("renamed", "rename")
+    case .unlock: ("unlocked", "unlock")
+    case .exempt: ("exempted", "exempt")
+    case .forget: ("forgot", "forget")
+    case .require: ("required", "require")
+    case .level: ("left", "leave")
+    case .pass, .adopt: ("gave", "give")
+    case .revoke: ("ended", "end")
+    case .backupCodes, .fleetJoin: ("made", "make")
+    case .prepare: ("prepared", "prepare")
+    case .newMachine: ("took", "take")
+    case .pamEnable: ("turned on", "turn on")
+    case .pamDisable: ("turned off", "turn off")
+    case .pamConfirm: ("confirmed", "confirm")
+    case .pamRevert: ("took back", "take back")
+    case .configEdit, .configInstall: ("installed", "install")
+    case .fleetLeave: ("left", "leave")
+    case .fleetPush: ("moved", "move")
+    case .fleetTake: ("took", "take")
+    }
   }
 }

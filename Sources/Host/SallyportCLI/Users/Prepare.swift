@@ -44,12 +44,22 @@ struct Prepare: Verb {
 
   func status(in context: Context) throws(CommandError) -> Int32 {
     let store = try context.store(shared)
-    try storing { () throws(StoreTrouble) in try store.prepare() }
     if newMachine || empty {
+      try storing { () throws(StoreTrouble) in try store.prepare() }
       let copy = CopiedStore(context: context, shared: shared, store: store, asks: !yes)
       return newMachine ? try copy.takeOver() : try copy.empty()
     }
-    let output = context.output(shared)
+    try context.recorder(shared).record(.prepare) { () throws(CommandError) in
+      try prepare(store, context)
+    }
+    context.machine.restoreLabels(of: shared.path)
+    let path = printable(shared.path.utf8, limit: 255)
+    context.output(shared).answer(Answer(store: shared.path), "The store \(path) is ready.")
+    return Sysexit.done.rawValue
+  }
+
+  private func prepare(_ store: Store, _ context: Context) throws(CommandError) {
+    try storing { () throws(StoreTrouble) in try store.prepare() }
     if !storeOnly {
       let machine = context.machine
       try storing { () throws(StoreTrouble) in try context.mark(store, shared) }
@@ -57,11 +67,7 @@ struct Prepare: Verb {
         [context.copyText(of: store, named: shared.store)].compactMap { $0 } + machine.refusingLines
         + PolicyText.unsureGroups(on: machine)
         + context.adoptNotes(in: store, shared, isOrdered: true)
-      for text in texts { output.warn(text) }
+      for text in texts { context.output(shared).warn(text) }
     }
-    context.machine.restoreLabels(of: shared.path)
-    let path = printable(shared.path.utf8, limit: 255)
-    output.answer(Answer(store: shared.path), "The store \(path) is ready.")
-    return Sysexit.done.rawValue
   }
 }

@@ -21,6 +21,8 @@ final class PamBench: PamFiles {
   private var editing: (String) -> EditorStatus = { _ in .failed(9) }
   /// What was told to the log of logins.
   private(set) var logged: [String] = []
+  /// The acts that it was told.
+  private(set) var acts: [String] = []
   /// What the command writes to; no terminal at first.
   var screen: Screen?
 
@@ -122,8 +124,12 @@ final class PamBench: PamFiles {
         if let problem = self.detachProblem { throw problem }
         self.detached.append(words)
       },
-      tellLog: { self.logged.append("\($0) \($1)") },
-      machine: Machine(root: root, run: programs))
+      tellLog: { priority, text in
+        if text.hasPrefix("act=") { return self.acts.append(text) }
+        self.logged.append("\(priority) \(text)")
+      },
+      machine: Machine(root: root, run: programs),
+      usualStore: Store(root: bench.directory, owner: .effectiveUser))
     let status = Command.run(words, in: context)
     #expect(terminal.isUsedUp, "the script goes on")
     return Bench.Outcome(status: status, terminal: terminal)

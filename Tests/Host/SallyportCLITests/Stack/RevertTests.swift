@@ -54,6 +54,23 @@ import Testing
         "sallyport: no change waits to be confirmed: what is not confirmed in time is taken back\n")
     )
     #expect(late.aside.contains("hint: journalctl -t sallyport  # says when"), "\(late.aside)")
+    #expect(acts == ["pam-enable", "pam-revert"].flatMap(both(of: "service=sudo service=su")))
+  }
+
+  private var acts: [String] { machine.acts.map { $0.replacing("by=root ", with: "") } }
+
+  private func both(of services: String) -> (String) -> [String] {
+    { verb in ["will", "done"].map { "act=\(verb) \(services) via=command stage=\($0)" } }
+  }
+
+  @Test func `is an act that names the services, and so is its confirmation`() throws {
+    #expect(enable("sudo").status == 0 && machine.run("confirm").status == 0)
+    #expect(machine.run("disable", "sudo", "--yes").status == 0)
+    let verbs = ["pam-enable", "pam-confirm", "pam-disable"]
+    #expect(acts == verbs.flatMap(both(of: "service=sudo")))
+    #expect(machine.run("disable", "sudo", "--yes").status != 0)
+    #expect(machine.run("enable", "su", "--dry-run").status == 0)
+    #expect(machine.acts.count == 6, "what changes nothing is none")
   }
 
   // decisive

@@ -184,13 +184,39 @@ extension Login {
   }
 
   private func tell(of proof: Proof, _ pending: PendingLogin, _ account: Account) {
-    guard !host.isSilent, let left = pending.backupCodesLeft else { return }
+    if host.isSilent { return }
+    var text = notices(of: pending, after: proof)
+    add(leftOf: pending, after: proof, account, to: &text)
+    if !text.bytes.isEmpty { tell(text, pending.policy) }
+  }
+
+  /// What happened since the owner was told last; empty where nothing did.
+  private func notices(of pending: PendingLogin, after proof: Proof) -> LogLine {
+    var line = LogLine("")
+    if !pending.policy.tells { return line }
+    do throws(StoreTrouble) {
+      let now = try store.now()
+      let notices = pending.notices(at: now)
+      if notices.isEmpty { return line }
+      line = .notices(notices, at: now)
+      try pending.settle(notices, by: proof, in: store)
+    } catch {
+      _ = report(error)
+    }
+    return line
+  }
+
+  /// How many backup codes are left, where one was used or they are few.
+  private func add(
+    leftOf pending: PendingLogin, after proof: Proof, _ account: Account, to text: inout LogLine
+  ) {
+    guard let left = pending.backupCodesLeft else { return }
     var isBackupCode = true
     if case .authenticator = proof {
       if left > 2 { return }
       isBackupCode = false
     }
-    var text = LogLine("")
+    if !text.bytes.isEmpty { text.add(" ") }
     text.add(UInt64(left))
     text.add(left == 1 ? " backup code left" : " backup codes left")
     text.add(isBackupCode ? ". Lost your phone? " : ". New ones: ")
@@ -208,7 +234,6 @@ extension Login {
       text.add(", or ask the administrator of ")
       text.add(HostName.label.bytes)
     }
-    tell(text, pending.policy)
   }
 
   /// Once. Up to 10.2, sshd shows what an account phase says before the session and again in it,

@@ -1,6 +1,8 @@
-"""How many backup codes are left is told once, by the real sshd and su, with what the user can do."""
+"""The texts of a login: how many backup codes are left, and what happened since the owner's last one."""
 
+import re
 import socket
+import time
 from pathlib import Path
 
 import pexpect
@@ -81,3 +83,23 @@ def test_where_self_service_is_on_it_names_what_needs_no_root(store, daemons):
     command = daemons["keyboard-interactive"].command("alice", "-t")[:-1]
     shown = written(command, codes[1], "echo IN-$((6*7)); exit")
     assert "8 backup codes left. Lost your phone? sallyport add\r\n" in shown, shown
+
+
+@pytest.mark.decisive
+def test_the_owner_is_told_what_happened_until_she_has_seen_it(store, daemons):
+    phone = store.enroll(allow_missing=False)
+    file = store.enrollment()
+    ten_days_ago = f"created = {int(time.time()) - 864_000}"
+    file.write_text(re.sub(r"(?m)^created = [0-9]+", ten_days_ago, file.read_text()))
+    codes, others = iter(phone.codes(4)), iter(store.add("pixel").codes(2))
+    told = r'"pixel" was added to your enrollment [0-9] minutes? ago\.'
+    ssh = daemons["keyboard-interactive"].command("alice", "-t", "-o", "NumberOfPasswordPrompts=1")[:-1]
+    assert "IN-42" not in written(ssh, phone.wrong(), "exit")
+    # sudo wants no texts, and uses nothing up.
+    sudo = as_user("alice", "sudo", "-k", "/bin/sh", "-c", "echo IN-$((6*7))")
+    assert "Since" not in written(sudo, next(codes))
+    for code, wrong in ((next(others), "[12] wrong codes? from elsewhere; "), (next(others), ""), (next(codes), "")):
+        shown = written(ssh, code, "echo IN-$((6*7)); exit")
+        assert len(re.findall(f"Since your last login: {wrong}{told}", shown)) == 1, shown
+    shown = written(ssh, next(codes), "echo IN-$((6*7)); exit")
+    assert "IN-42" in shown and "Since" not in shown, shown

@@ -20,9 +20,9 @@ import Testing
       [FactorUse.off, .mandatory, .on].map { UInt64($0.rawValue) }
     case .minimumFactors: [3, 2, 1]
     case .tries: [1, 3, 5]
-    // The first stays: who verifies, and in which order factors are offered, is not strict or
-    // loose.
-    case .verification, .factorOrder: nil
+    // The first stays: who verifies, in which order factors are offered, and what owners are
+    // told, is not strict or loose.
+    case .verification, .factorOrder, .tell: nil
     // Together with the level, below.
     case .requiredFrom: nil
     // No number, below.

@@ -63,6 +63,7 @@ private func policy(
     Good("remember = 12 h") { $0.remember == 43_200 },
     Good("remember = 366d") { $0.remember == 31_622_400 },
     Good("hints = yes") { $0.hints }, Good("hints = no") { !$0.hints },
+    Good("tell = yes") { $0.tells }, Good("tell = no") { !$0.tells },
     Good("self_service = yes") { $0.isSelfService },
     Good("self_service = no") { !$0.isSelfService },
     Good("verification = fleet") { $0.isFleet }, Good("verification = local") { !$0.isFleet },

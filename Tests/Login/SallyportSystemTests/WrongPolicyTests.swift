@@ -25,7 +25,7 @@ import Testing
       case .adjacentIntervals, .lookAhead, .remember, .reserveFor: "0"
       case .guessBudget: "0.01 %"
       case .enrollment: "refuse"
-      case .selfService, .hints: "no"
+      case .selfService, .hints, .tell: "no"
       case .verification: "local"
       case .away: "refuse"
       case .remindEvery, .tries: "1"

@@ -126,8 +126,8 @@ extension Store {
     try Store(reserve: (root / "reserve").text, owner: .effectiveUser).dismantle()
   }
 
-  /// Removes and wipes what is enrolled, the reserve, the acts, the decoy and, last, the mark. What a
-  /// crash leaves, the next call removes. Throws ENOTEMPTY where something cannot be removed.
+  /// Removes and wipes what is enrolled, the reserve, the acts, the decoy and, last, the mark. The
+  /// next call removes what a crash leaves. Throws ENOTEMPTY where something cannot be removed.
   package func empty() throws(StoreTrouble) {
     try leaveReserve()
     try changing { users throws(StoreTrouble) in

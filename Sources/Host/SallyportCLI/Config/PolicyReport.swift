@@ -153,8 +153,8 @@ struct PolicyReport {
       let order = policy.factorOrder
       return "\(order.first.name), \(order.second.name), \(order.third.name)"
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
-      .selfService, .verification, .away, .factorPass, .adjacentIntervals, .lookAhead, .tries,
-      .remindEvery,
+      .tell, .selfService, .verification, .away, .factorPass, .adjacentIntervals, .lookAhead,
+      .tries, .remindEvery,
       .minimumFactors, .localServices, .sshdServices, .matchService, .matchUser, .matchGroup,
       .matchOrigin:
       return "\(number)"

@@ -84,6 +84,7 @@ package func decide(
     verdict = try verify(
       code, digits, of: enrollment, in: &state, within: throttle, use, under: policy, as: role)
   }
+  state.takeDown(verdict, use)
   return Decision(verdict: verdict, state: state)
 }
 

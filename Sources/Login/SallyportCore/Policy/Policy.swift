@@ -40,6 +40,8 @@ package struct Policy: Equatable, Sendable {
   package var isRefusedAway = false
   /// Whether the prompt names the authenticators.
   package var hints = false
+  /// Whether a login tells its owner what happened since the one before.
+  package var tells = true
   /// Seconds for which the backup codes kept on this machine are good after the fleet was asked
   /// about them.
   package var reserveFor: UInt32 = 7 * 86_400

@@ -42,7 +42,7 @@ package final class PolicyFile {
   /// A number with its line, as number · 2²⁰ + line, so that the smaller one is the stricter one.
   /// Numbers are at most 10¹¹, lines 65,536.
   private typealias Value = UInt64
-  typealias Values = InlineArray<20, UInt64>
+  typealias Values = InlineArray<21, UInt64>
   private static var unset: UInt64 { UInt64.max }
 
   private struct Section {

@@ -9,7 +9,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case verification, away, reserveFor, tries, factorPass
   case remindEvery, requiredFrom
   case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
-  case hints
+  case hints, tell
   case localServices, sshdServices
   case matchService, matchUser, matchGroup, matchOrigin
 
@@ -35,6 +35,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .factorOrder: "factor_order"
     case .minimumFactors: "minimum_factors"
     case .hints: "hints"
+    case .tell: "tell"
     case .localServices: "local_services"
     case .sshdServices: "sshd_services"
     case .matchService: "match_service"
@@ -61,7 +62,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .factorOrder: "totp, hotp and backup_code, each once"
     case .minimumFactors: "1, 2 or 3"
     case .tries: "a whole number from 1 to 5"
-    case .hints, .selfService: "no or yes"
+    case .hints, .tell, .selfService: "no or yes"
     case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup:
       "names, one with a space in double quotes"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
@@ -77,7 +78,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
       UInt8(exactly: number).flatMap(EnrollmentLevel.init(rawValue:))?.name
     case .factorTOTP, .factorHOTP, .factorBackupCode:
       UInt8(exactly: number).flatMap(FactorUse.init(rawValue:))?.name
-    case .hints, .selfService:
+    case .hints, .tell, .selfService:
       number == 0 ? "no" : number == 1 ? "yes" : nil
     case .verification:
       number == 0 ? "fleet" : number == 1 ? "local" : nil
@@ -94,7 +95,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   /// How many keys have one value, and for how many of them the smaller value is the stricter one,
   /// which applies in doubt.
-  static let scalars = 20
+  static let scalars = 21
   static let tightened = 12
 
   /// The range of a number; for words, of their numbers in `word`.
@@ -109,7 +110,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .minimumFactors: 1...3
     case .tries: 1...5
     case .state, .enrollment, .requiredFrom, .factorTOTP, .factorHOTP, .factorBackupCode,
-      .factorPass, .factorOrder, .hints, .selfService, .verification, .away, .localServices,
+      .factorPass, .factorOrder, .hints, .tell, .selfService, .verification, .away, .localServices,
       .sshdServices,
       .matchService, .matchUser, .matchGroup, .matchOrigin:
       0...UInt64.max
@@ -118,9 +119,11 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
-  /// Whether a request to the service has the value as a number: all scalar ones but that of the
+  /// Whether a request to the service has the value as a number: all scalar ones but those of the
   /// front end, and `factor_pass`, which is a bit beside them.
-  package var isAsked: Bool { isScalar && self != .tries && self != .factorPass }
+  package var isAsked: Bool {
+    isScalar && self != .tries && self != .tell && self != .factorPass
+  }
 
   /// Whether the key is a condition of a rule, not a setting.
   package var isMatch: Bool { rawValue > PolicyKey.sshdServices.rawValue }
@@ -163,6 +166,7 @@ extension Policy {
       case .factorOrder: UInt64(factorOrder.number)
       case .minimumFactors: UInt64(minimumFactors)
       case .hints: hints ? 1 : 0
+      case .tell: tells ? 1 : 0
       case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
         0
       }
@@ -190,6 +194,7 @@ extension Policy {
       case .factorOrder: factorOrder = FactorOrder(number: small) ?? .usual
       case .minimumFactors: minimumFactors = small
       case .hints: hints = newValue == 1
+      case .tell: tells = newValue == 1
       case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
         break
       }

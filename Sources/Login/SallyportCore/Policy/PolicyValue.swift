@@ -7,7 +7,7 @@ extension PolicyFile {
   @inline(never) func number(_ key: PolicyKey, _ value: Range<Int>) -> UInt64? {
     switch key {
     case .state, .enrollment, .factorTOTP, .factorHOTP, .factorBackupCode, .hints,
-      .selfService, .verification, .away, .factorPass:
+      .tell, .selfService, .verification, .away, .factorPass:
       return choice(key, value)
     case .adjacentIntervals, .lookAhead, .tries, .remindEvery, .minimumFactors:
       return whole(key, value)

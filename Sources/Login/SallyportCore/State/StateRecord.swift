@@ -82,6 +82,8 @@ package enum StateRecord {
   private static let magic: UInt64 = 0x3145_5441_5453_5053
   private static let headerSize = 20
   private static let digestOffset = slotSize - 32
+  /// No state of ours reaches it; where one does, there are no notices.
+  private static let noticesOffset = digestOffset - OwnerNotices.size
 
   @inline(never) private static func encode(_ state: LoginState, sequence: UInt64)
     throws(Problem) -> [UInt8]
@@ -100,6 +102,10 @@ package enum StateRecord {
     page.put(magic)
     page.put(sequence)
     page.put(UInt64(length), bytes: 4)
+    if length <= noticesOffset, state.notices != OwnerNotices() {
+      page.position = noticesOffset
+      state.notices.put(into: &page)
+    }
     page.position = digestOffset
     guard page.isWhole, length <= digestOffset else { throw .size }
     page.put(try sha256(page.bytes, 0..<length))
@@ -118,8 +124,12 @@ package enum StateRecord {
     var end = ByteReader(file, start + digestOffset..<start + slotSize)
     guard same(try sha256(file, start..<start + length), end.take(32)) else { return nil }
     var body = ByteReader(file, start + headerSize..<start + length)
-    let state = body.loginState()
+    var state = body.loginState()
     guard body.isWhole, body.isAtEnd else { return nil }
+    if length <= noticesOffset {
+      var tail = ByteReader(file, start + noticesOffset..<start + digestOffset)
+      state.notices = OwnerNotices(from: &tail)
+    }
     let other = start == 0 ? slotSize : 0
     return Current(
       state: state, sequence: sequence, nextOffset: other,

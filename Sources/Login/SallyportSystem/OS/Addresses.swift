@@ -39,21 +39,24 @@ package enum Addresses {
 
   /// `192.0.2.7`, `2001:db8::7`.
   package static func text(_ address: NumericAddress) -> String {
-    text(address.isIPv4 ? [UInt8](address.bytes.suffix(4)) : address.bytes)
+    let text = text(address.isIPv4 ? [UInt8](address.bytes.suffix(4)) : address.bytes)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// As `bytes`.
+  package static func text(_ address: NetworkAddress) -> String {
+    String(decoding: bytes(address), as: UTF8.self)
   }
 
   /// `192.0.2.7`; for IPv6 the network that is compared, as `2001:db8::/64`.
-  package static func text(_ address: NetworkAddress) -> String {
-    if let ipv4 = address.ipv4 {
-      return text((0..<4).map { UInt8(truncatingIfNeeded: ipv4 >> (24 - 8 * UInt32($0))) })
-    }
-    let numbers = [address.high, address.low]
-    return text(
-      (0..<16).map { UInt8(truncatingIfNeeded: numbers[$0 / 8] >> (56 - 8 * UInt64($0 % 8))) })
-      + "/64"
+  package static func bytes(_ address: NetworkAddress) -> [UInt8] {
+    var fields = ByteWriter(count: 16)
+    for number in [address.high, address.low] { fields.put(number.byteSwapped) }
+    if address.ipv4 != nil { return text([UInt8](fields.bytes.suffix(4))) }
+    return text(fields.bytes) + [UInt8(ascii: "/"), UInt8(ascii: "6"), UInt8(ascii: "4")]
   }
 
-  private static func text(_ bytes: [UInt8]) -> String {
+  private static func text(_ bytes: [UInt8]) -> [UInt8] {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     // SAFETY: both buffers live for the call and have the sizes that the shim wants.
     let done = unsafe text.withUnsafeMutableBufferPointer { text -> Int32 in
@@ -63,7 +66,6 @@ package enum Addresses {
         return unsafe sys_address_text(address, Int32(bytes.count), base)
       }
     }
-    guard done == 1 else { return "" }
-    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return done == 1 ? text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) } : []
   }
 }

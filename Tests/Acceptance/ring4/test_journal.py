@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import re
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support import recipes
 from support.hosts import UIDS, Su, Sudo
 from support.pam_driver import AUTH_ERR, Driver
 from support.sallyport import Services
@@ -119,6 +122,39 @@ def test_a_log_that_takes_no_line_of_roots_gets_none_with_a_reason(store, other_
             time.sleep(0.02)
         server.shutdown(socket.SHUT_RDWR)
     assert b"reason=" not in b"".join(found)
+
+
+def test_each_act_of_root_is_mailed_by_the_recipe_and_no_line_of_another_user(store, journal, tmp_path):
+    mails = tmp_path / "mails"
+    (tmp_path / "mail").write_text(f'#!/bin/sh\n{{ echo "$*"; cat; }} >>{mails}\n')
+    script = tmp_path / "sallyport-mail"
+    script.write_text(recipes.block("### A mail for each act", "sallyport-mail"))
+    for file in (tmp_path / "mail", script):
+        file.chmod(0o755)
+    store.enroll(allow_missing=False)
+    journal.lines("system.journal")
+    watcher = subprocess.Popen([script], env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+                               start_new_session=True)
+    try:
+        forged = "act=exempt by=root for=alice via=command stage=done"
+        deadline = time.monotonic() + 60
+        # It sees what comes once it listens.
+        while not mails.exists():
+            assert time.monotonic() < deadline and watcher.poll() is None
+            subprocess.run(["setpriv", f"--reuid={UIDS['bob']}", "--clear-groups", "logger", "-t", "sallyport", forged],
+                           check=True)
+            store.unlock()
+            time.sleep(0.1)
+        store.give_pass()
+        while "act=pass" not in mails.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        text = mails.read_text()
+        assert re.search("^-s sallyport: act=pass root\nact=pass by=root.* for=alice .*stage=done$", text, re.M), text
+        assert "act=unlock" in text and "exempt" not in text and "stage=will" not in text
+    finally:
+        os.killpg(watcher.pid, signal.SIGTERM)
+        watcher.wait()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import SallyportSystem
 import Testing
 
 @testable import SallyportCLI
+@testable import SallyportDoctor
 
 @Suite struct `The log of acts` {
   private let bench = Bench()
@@ -20,6 +21,14 @@ import Testing
     }
     let acts: [Told]
     let warnings: [String]
+  }
+
+  /// With a journal, in which is nothing.
+  init() throws {
+    let root = bench.root + "/var/log/journal/0"
+    try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+    try Data().write(to: URL(fileURLWithPath: root + "/system.journal"))
+    bench.machine = Machine(root: bench.root, run: { _ in .seen(CommandOutput(status: 1)) })
   }
 
   private func run(_ words: String..., as user: UInt32 = 0) -> Bench.Outcome {
@@ -61,10 +70,10 @@ import Testing
         "root unlocked daemon [command]",
       ])
     #expect(run("log", "daemon").answer.split(separator: "\n") == lines)
-    #expect(run("log", "bin").answer.hasPrefix("Nothing was changed since "))
+    #expect(run("log", "bin").answer.hasPrefix("Nothing since "))
     bench.now = UnixTime(bench.now.seconds + 3600 - 120)
     #expect(run("log", "--since", "1h").answer.split(separator: "\n").count == 3)
-    #expect(run("log", "--since", "2026-03-04").answer.hasPrefix("Nothing was changed since "))
+    #expect(run("log", "--since", "2026-03-04").answer.hasPrefix("Nothing since "))
     for word in ["7", "0d", "1y", "2026-02-30", "d", "-3d"] {
       #expect(run("log", "--since=\(word)").status == 64)
     }

@@ -14,13 +14,19 @@ enum Everybody: UnnamedUser {
 /// `sallyport log`
 struct Log: Verb {
   static let configuration = CommandConfiguration(
-    abstract: "Show who changed what for which user.",
+    abstract: "Show who changed what for which user, and who logged in.",
     discussion: """
-      Each change by which somebody logs in otherwise than before, or is asked otherwise, from the \
-      file of acts of the store.
+      Acts: each change by which somebody logs in otherwise than before, or is asked otherwise, \
+      from the store. Logins: from the journal, and there only what root's programs wrote.
       """)
 
   @OptionGroup var argument: UserArgument<Everybody>
+
+  @Flag(help: "The acts alone.")
+  var acts = false
+
+  @Flag(help: "The logins alone.")
+  var logins = false
 
   @Option(
     help: ArgumentHelp(
@@ -32,8 +38,13 @@ struct Log: Verb {
 
   func user(in context: Context) -> String? { argument.name }
 
+  func validate() throws {
+    if acts, logins { throw ValidationError("--acts and --logins exclude each other") }
+  }
+
   private struct Answer: Encodable {
     let acts: [ToldAct.Facts]
+    let logins: [ToldLogin.Facts]
     let warnings: [String]
   }
 
@@ -41,15 +52,31 @@ struct Log: Verb {
     let (store, now) = (try context.store(shared), try context.time())
     let start = (since ?? .usual).time(before: now)
     let names = try argument.name.map { name throws(CommandError) in try meant(name, context) }
-    let found = try FoundActs(in: store, since: start)
-    let told = found.acts(of: names)
+    let kept = logins ? nil : try FoundActs(in: store, since: start)
+    // Of enrollments that a login made, the log alone tells, whatever is wanted of it.
+    let logged = FoundLogins(on: context.machine, since: start, now: now)
+    let own = acts ? [] : logged.told(of: names)
+    let done = logins ? [] : (kept?.acts(of: names) ?? []) + logged.acts(of: names)
+    let warnings = (kept?.warnings ?? []) + logged.warnings
     let output = context.output(shared)
-    for text in found.warnings { output.warn(text) }
-    let lines = told.map { "\(whenText($0.record.time, seenFrom: now))  \($0.text)" }
-    let none = "Nothing was changed since \(whenText(start, seenFrom: now)), as far as is recorded."
+    for text in warnings { output.warn(text) }
+    let lines = inOrder(
+      done.map { ($0.record.time, $0.text) } + own.map { ($0.login.time, $0.text) }, now)
+    let none = "Nothing since \(whenText(start, seenFrom: now)), as far as is recorded."
     output.answer(
-      Answer(acts: told.map(\.facts), warnings: found.warnings),
+      Answer(acts: inOrder(done).map(\.facts), logins: own.map(\.facts), warnings: warnings),
       (lines.isEmpty ? [none] : lines).joined(separator: "\n"))
+  }
+
+  private func inOrder(_ acts: [ToldAct]) -> [ToldAct] {
+    acts.enumerated().sorted {
+      ($0.element.record.time, $0.offset) < ($1.element.record.time, $1.offset)
+    }.map(\.element)
+  }
+
+  private func inOrder(_ lines: [(time: UnixTime, text: String)], _ now: UnixTime) -> [String] {
+    lines.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
+      .map { "\(whenText($0.element.time, seenFrom: now))  \($0.element.text)" }
   }
 
   /// The name as typed, and the account's own.

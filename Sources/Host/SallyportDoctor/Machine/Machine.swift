@@ -48,6 +48,20 @@ package struct Machine {
     }
   }
 
+  /// The last `limit` bytes of a regular file; symbolic links are followed.
+  package func end(of path: String, limit: Int) -> Probe<[UInt8]> {
+    do throws(SystemError) {
+      let file = try OpenFile(root + path, O_RDONLY | O_NONBLOCK)
+      let facts = try file.facts()
+      guard facts.isRegular else { throw SystemError(EINVAL) }
+      let start = max(0, facts.size - limit)
+      guard lseek(file.number, off_t(start), SEEK_SET) >= 0 else { throw .last }
+      return .seen(try file.bytes(limit))
+    } catch {
+      return Machine.failed(error.number, path)
+    }
+  }
+
   /// As `text`, of a file that a user can change: with the rights of that user, as sshd opens it.
   /// Nothing but a regular file is opened.
   func text(_ path: String, of account: AccountFacts.Account) -> Probe<String> {

@@ -25,8 +25,11 @@ extension Probe: Equatable where Value: Equatable {}
 package struct CommandOutput: Equatable {
   /// The exit status; 128 + n after signal n, -1 after a timeout.
   package var status: Int32 = 0
-  var output = ""
+  package var output = ""
   var errors = ""
+
+  /// Whether there may have been more output than is kept.
+  package var isCut: Bool { output.utf8.count >= Machine.longestText }
 
   /// The first line of its error message.
   var complaint: String {

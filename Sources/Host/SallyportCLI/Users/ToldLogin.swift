@@ -1,0 +1,97 @@
+import SallyportAdministration
+import SallyportCore
+import SallyportSupport
+
+extension FoundLogins {
+  /// Those of these users, or of everybody.
+  func told(of names: [UserName]?) -> [ToldLogin] {
+    concerning(names).compactMap { login in
+      if case .enrolled = login.line.result { return nil }
+      return ToldLogin(login: login, isTrusted: isTrusted)
+    }
+  }
+
+  /// What logins changed of what is enrolled. From a file, which anybody may have written, none.
+  func acts(of names: [UserName]?) -> [ToldAct] {
+    guard isTrusted else { return [] }
+    return concerning(names).compactMap { login in
+      guard case .enrolled(let added, let authenticators) = login.line.result else { return nil }
+      let facts =
+        [Act.Fact("act", (added ? "add" : "enroll").utf8)]
+        + [Act.Fact("by", login.line.user), Act.Fact("for", login.line.user)]
+        + authenticators.map { Act.Fact("authenticator", $0) }
+        + [Act.Fact("service", login.line.service)]
+        + (login.line.origin.map { [Act.Fact("origin", $0)] } ?? [])
+        + [Act.Fact("via", "login".utf8), Act.Fact("stage", "done".utf8)]
+      return ActRecord(login.time, facts).map { ToldAct(record: $0) }
+    }
+  }
+
+  /// Names as a line has them, where a long one is cut.
+  private func concerning(_ names: [UserName]?) -> [Login] {
+    guard let names else { return logins }
+    let fields = names.map { Act.field($0.bytes) }
+    return logins.filter { fields.contains(Act.field($0.line.user)) }
+  }
+}
+
+/// A login in words, and in JSON.
+struct ToldLogin {
+  let login: FoundLogins.Login
+  /// Whether nobody but root can have written it.
+  let isTrusted: Bool
+
+  struct Facts: Encodable {
+    @OrNull var time: String?
+    let user, service, result: String
+    /// Of a code.
+    @OrNull var authenticator: String?
+    /// Of a refusal.
+    @OrNull var reason: String?
+    @OrNull var origin: String?
+    let trusted: Bool
+  }
+
+  private var line: LoginLine { login.line }
+
+  var facts: Facts {
+    var (result, authenticator, reason): (String, [UInt8]?, [UInt8]?) = ("", nil, nil)
+    switch line.result {
+    case .code(let name): (result, authenticator) = ("code", name)
+    case .backupCode: result = "backup-code"
+    case .pass: result = "pass"
+    case .refused(let why): (result, reason) = ("refused", why)
+    case .notAsked: result = "not-asked"
+    case .enrolled: result = "enrolled"
+    }
+    return Facts(
+      time: login.time.internetText, user: shown(line.user), service: shown(line.service),
+      result: result, authenticator: authenticator.map(shown), reason: reason.map(shown),
+      origin: line.origin.map(shown), trusted: isTrusted)
+  }
+
+  /// `alice at sshd from 192.0.2.7: a code of "phone" was accepted`
+  var text: String {
+    let place =
+      switch line.origin.map({ shown($0) }) {
+      case nil, "unknown": ""
+      case "local": ", on this machine"
+      case "local(another-user)": ", on this machine, by another user"
+      case let place?: " from \(place)"
+      }
+    return "\(shown(line.user)) at \(shown(line.service))\(place): \(result)"
+  }
+
+  private var result: String {
+    switch line.result {
+    case .code(let name): "a code of \"\(shown(name))\" was accepted"
+    case .backupCode: "a backup code was accepted"
+    case .pass: "a pass was accepted"
+    case .refused(let reason): "refused (\(shown(reason)))"
+    case .notAsked: "not asked, since the place is remembered"
+    case .enrolled: "enrolled"
+    }
+  }
+
+  private func shown(_ value: [UInt8]) -> String { printable(value, limit: 255) }
+}

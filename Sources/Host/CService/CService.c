@@ -1,6 +1,8 @@
 #include "CService.h"
 
+#include <dlfcn.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -94,4 +96,21 @@ void service_log(int level, const char *text) {
   if (result == -EAGAIN) silent_until = sys_monotonic() + 60000000000;
   /* A log that takes a stream, or none: it knows both. */
   else if (result != 0) syslog(LOG_AUTHPRIV | level, "%s", text);
+}
+
+typedef int (*audit_opens)(void);
+typedef int (*audit_sends)(int, int, const char *_Nullable, const char *, const char *_Nullable,
+                           unsigned int, const char *_Nullable, const char *_Nullable,
+                           const char *_Nullable, int);
+
+void service_audit(int type, const char *operation, const char *user, bool is_done) {
+  void *library = dlopen("libaudit.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) return;
+  const audit_opens opens = (audit_opens)dlsym(library, "audit_open");
+  const audit_sends sends = (audit_sends)dlsym(library, "audit_log_acct_message");
+  if (opens == NULL || sends == NULL) return;
+  const int audit = opens();
+  if (audit < 0) return;
+  (void)sends(audit, type, NULL, operation, user, UINT_MAX, NULL, NULL, NULL, is_done);
+  (void)close(audit);
 }

@@ -47,6 +47,18 @@ private typealias LoggedAct = SallyportAdministration.Act
     }
   }
 
+  @Test func `Has one record of the audit log, by its kind, with what came of it`() throws {
+    #expect(run(["enroll", "--no-confirm", "--json"]) == 0)
+    #expect(run(["exempt"]) == 0)
+    let wrong = FakeTerminal([.types("000000"), .types("000001")])
+    #expect(run(["resync"], on: wrong) != 0)
+    #expect(
+      bench.audited == [
+        "1108 sallyport-enroll daemon true", "1102 sallyport-exempt daemon true",
+        "1108 sallyport-resync daemon false",
+      ])
+  }
+
   @Test func `That changed nothing says so, and one that was refused before is none`() throws {
     #expect(run(["enroll", "--no-confirm", "--json"]) == 0)
     let wrong = FakeTerminal([.types("000000"), .types("000001")])

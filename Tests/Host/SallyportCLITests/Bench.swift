@@ -22,6 +22,8 @@ final class Bench {
   var fleet: (any FleetAccess)?
   /// What was told the log of the system: priority and text.
   var logged: [String] = []
+  /// The records of the audit log: type, operation, user, whether it was done.
+  var audited: [String] = []
   /// The machine's root directory as far as PAM reads it; there is none at first.
   var root: String { directory + ".root" }
   /// The policy file, which is empty at first.
@@ -45,7 +47,9 @@ final class Bench {
       hostName: "web1.example.org", stacks: StackDirectory(root: root), policyFile: policyFile,
       edit: { self.editing($0) },
       now: { () throws(StoreTrouble) in self.now },
-      tellLog: { self.logged.append("\($0) \($1)") }, loginUID: { nil }, machine: machine,
+      tellLog: { self.logged.append("\($0) \($1)") },
+      audit: { self.audited.append("\($0) \($1) \($2 ?? "-") \($3)") }, loginUID: { nil },
+      machine: machine,
       usualStore: Store(root: directory, owner: .effectiveUser), fleet: fleet)
   }
 

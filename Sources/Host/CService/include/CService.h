@@ -322,4 +322,8 @@ void service_log(int level, const char *text);
 /* Before the first line. The name is kept as it is. `options`: LOG_PID or none. */
 void service_open_log(const char *name, int options);
 
+/* A record in the kernel's audit log, as shadow and Linux-PAM write theirs; nothing where libaudit
+   is missing or the kernel audits nothing. `type`: of libaudit.h. `user`: NULL for nobody alone. */
+void service_audit(int type, const char *operation, const char *_Nullable user, bool is_done);
+
 #pragma clang assume_nonnull end

@@ -1,3 +1,4 @@
+internal import CService
 import Glibc
 import OneTimePassword
 import PAMStack
@@ -34,6 +35,12 @@ package struct Context {
   var tellLog: (_ priority: Int32, _ text: String) -> Void = { priority, text in
     ServiceLog.open(as: "sallyport", options: 0)
     ServiceLog.write(priority, text, limit: 4000)
+  }
+  /// Writes a record to the audit log of the kernel; `type` of libaudit.h.
+  var audit: (_ type: Int32, _ operation: String, _ user: String?, _ isDone: Bool) -> Void = {
+    type, operation, user, isDone in
+    // SAFETY: the C strings live for the call.
+    unsafe service_audit(type, operation, user, isDone)
   }
   /// The uid with which the session of this process began, as the kernel keeps it for audit; nil:
   /// there is none, as in what a service starts.

@@ -43,6 +43,10 @@ package struct Recorder {
       let text = Act(act.verb, act.stage, for: act.user, act.facts + place, via: act.way)
         .text(by: actor)
       context.tellLog(act.stage == .will ? LOG_INFO : LOG_NOTICE, text)
+      if act.stage != .will {
+        context.audit(
+          act.auditType, "sallyport-\(act.verb.rawValue)", act.user?.text, act.stage == .done)
+      }
       return text
     }
     if inFile { keep(texts, warns: !acts.contains { $0.stage == .will }) }

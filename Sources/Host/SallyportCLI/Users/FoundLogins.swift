@@ -134,7 +134,8 @@ struct FoundLogins {
       return
     }
     warnings.append(
-      "logins are from \(read.joined(separator: ", ")): anybody on this machine can write such lines"
+      "logins are from \(read.joined(separator: ", ")): anybody on this machine can write "
+        + "such lines"
     )
   }
 

@@ -128,6 +128,7 @@ final class PamBench: PamFiles {
         if text.hasPrefix("act=") { return self.acts.append(text) }
         self.logged.append("\(priority) \(text)")
       },
+      audit: { _, _, _, _ in },
       machine: Machine(root: root, run: programs),
       usualStore: Store(root: bench.directory, owner: .effectiveUser))
     let status = Command.run(words, in: context)

@@ -126,14 +126,18 @@ extension Session {
     let user = client.account.name
     // First: where the answer is lost, this line is all that tells of the change.
     SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))
+    let act = SessionAct(store: store, user: user, change: change, process: client.process)
+    act.note(.will)
     let amendment: Amendment
     var codes = codes
     do throws(StoreTrouble) {
       amendment = try amended(change, pending, context)
     } catch {
+      // Whether it was made is not known: its first line stands alone.
       SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
       throw .refused(.unknown)
     }
+    if case .done = amendment { act.note(.done) } else { act.note(.failed) }
     switch amendment {
     case .done: break
     case .changed: throw .refused(.changed)

@@ -158,6 +158,13 @@ private final class Visitor {
     }
   }
 
+  /// The lines of the file of acts, which is on this machine also where the record is not.
+  func acts() throws -> [String] {
+    try files.monthsOfActs().flatMap { month in
+      try files.acts(of: month)?.lines.map { String(decoding: $0, as: UTF8.self) } ?? []
+    }
+  }
+
   private func typed(_ answer: (Secret?) throws -> String, _ secret: Secret?) throws -> Secret {
     try TestSupport.secret(try answer(secret))
   }
@@ -206,6 +213,15 @@ extension Session: @unchecked Sendable {}
     let facts = try one.facts(
       on: way, found, for: account.name, uid: account.uid, at: now)
     #expect(facts.found == facts.expected, "\(one)")
+    let acts = try visitor.acts()
+    if case .done = end {
+      let start = "by=alice for=alice"
+      #expect(acts.count == 2 && acts.allSatisfy { $0.contains(start) }, "\(one)")
+      let ends = ["will", "done"].map { "via=session stage=\($0)" }
+      #expect(zip(acts, ends).allSatisfy { $0.hasSuffix($1) }, "\(acts)")
+    } else {
+      #expect(!acts.contains { $0.hasSuffix("stage=done") }, "\(one)")
+    }
     if case .done(let codes) = end, facts.expected["set"] == "new" {
       #expect("\(codes.count)" == facts.expected["codes"], "\(one)")
     }

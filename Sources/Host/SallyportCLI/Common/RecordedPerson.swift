@@ -38,7 +38,8 @@ struct RecordedPerson: Person {
   // MARK: changes
 
   func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool) throws(CommandError) {
-    try recorded(.enroll, named(enrollment.authenticators.map(\.name))) { () throws(CommandError) in
+    try recorded(.enroll, Act.named(enrollment.authenticators.map(\.name))) {
+      () throws(CommandError) in
       try person.enroll(enrollment, replacing: replacing, isCodeShown: isCodeShown)
     }
   }
@@ -46,7 +47,7 @@ struct RecordedPerson: Person {
   func amendOnce(_ change: EnrollmentChange, of pending: PendingLogin?)
     throws(CommandError) -> Amendment
   {
-    let (verb, facts) = told(change)
+    let (verb, facts) = Act.told(change)
     let isDone = { (made: Amendment) in if case .done = made { true } else { false } }
     return try recorded(verb, facts, isDone: isDone) { () throws(CommandError) in
       try person.amendOnce(change, of: pending)
@@ -81,38 +82,10 @@ struct RecordedPerson: Person {
     throws(CommandError) -> Resync
   {
     let isDone = { (made: Resync) in if case .done = made { true } else { false } }
-    let facts = named(name.map { [$0] } ?? [])
+    let facts = Act.named(name.map { [$0] } ?? [])
     return try recorded(.resync, facts, isDone: isDone) { () throws(CommandError) in
       try person.resynchronize(by: codes, named: name, id)
     }
-  }
-
-  // MARK: what is told
-
-  private func told(_ change: EnrollmentChange) -> (Act.Verb, [Act.Fact]) {
-    switch change {
-    case .create(let enrollment): (.enroll, named(enrollment.authenticators.map(\.name)))
-    case .add(let made, let codes):
-      (.add, named(made.map(\.name)) + (codes.map { backupCodes($0.count) } ?? []))
-    case .remove(let name): (.remove, named([name]))
-    case .rename(let name, let new): (.rename, named([name]) + [Act.Fact("new", new.bytes)])
-    case .renew(let codes): (.backupCodes, backupCodes(codes.count))
-    case .give(let pass):
-      (
-        .pass,
-        [Act.Fact("uses", "\(pass.uses)".utf8)]
-          + (fact(pass.expires).map { [Act.Fact("until", $0.utf8)] } ?? [])
-      )
-    case .revoke: (.revoke, [])
-    }
-  }
-
-  private func named(_ names: [Label]) -> [Act.Fact] {
-    names.map { Act.Fact("authenticator", $0.bytes) }
-  }
-
-  private func backupCodes(_ count: Int) -> [Act.Fact] {
-    [Act.Fact("backup-codes", "\(count)".utf8)]
   }
 
   private func recorded<Value>(

@@ -1,6 +1,7 @@
 """Who can read, in a real journal, why somebody was refused."""
 
 import contextlib
+import json
 import os
 import re
 import select
@@ -17,7 +18,7 @@ import pytest
 from support import recipes
 from support.hosts import UIDS, Su, Sudo
 from support.pam_driver import AUTH_ERR, Driver
-from support.sallyport import COMMAND, Services
+from support.sallyport import COMMAND, Services, sallyport
 from support.service import ANSWERS, PUBLIC, Service, ask
 
 JOURNALD = "/lib/systemd/systemd-journald"
@@ -94,6 +95,48 @@ def test_who_calls_su_or_sudo_does_not_read_in_his_journal_why_it_was_refused(ho
     assert [line.split(" user=")[0] for line in roots if line.startswith(start)] == [
         start + "refused: reason=not-enrolled", start + "refused: reason=wrong-code",
         start + "code accepted:", start + "refused: reason=replayed"]
+
+
+FORGED = 'code accepted: user=mallory authenticator="phone" origin=192.0.2.66'
+
+
+def forge(*words, uid=None, tag="sshd"):
+    drop = [] if uid is None else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    subprocess.run([*drop, "logger", "-p", "authpriv.notice", "-t", tag, *words], check=True)
+
+
+@pytest.mark.decisive
+def test_log_tells_the_story_and_no_line_that_somebody_forged(store, journal):
+    """Root enrolls alice, gives her a pass, she uses it by su; then come those who would be heard."""
+    enrollment = store.enroll(allow_missing=False)
+    given = sallyport("pass", "alice", "--json")
+    assert given.returncode == 0, given.stderr
+    host = Su()
+    assert not host.enter("alice", enrollment.wrong())
+    assert host.enter("alice", json.loads(given.stdout)["pass"])
+    for uid in (UIDS["bob"], None):
+        forge(f"pam_sallyport(sshd:auth): {FORGED}", uid=uid)
+        forge(f"{FORGED} service=sshd", uid=uid, tag="sallyportd")
+        forge("act=unenroll by=root for=alice via=command stage=done", uid=uid, tag="sallyport")
+    native = (f"SALLYPORT_ACT=act=unenroll by=root for=alice\nMESSAGE=pam_sallyport(su:auth): {FORGED}\n"
+              "SYSLOG_FACILITY=10\n_UID=0\n_EXE=/usr/sbin/sshd\n")
+    subprocess.run(["setpriv", f"--reuid={UIDS['bob']}", f"--regid={UIDS['bob']}", "--clear-groups", "logger",
+                    "--journald"], input=native, text=True, check=True)
+    subprocess.run(["journalctl", "--sync"], check=True, capture_output=True)
+    done = sallyport("log", "--json", "--since", "1h")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [(act["act"], act["by"], act["for"], act["stage"]) for act in told["acts"]] == [
+        ("enroll", "root", "alice", "done"), ("pass", "root", "alice", "done")]
+    assert [(one["user"], one["service"], one["result"], one["reason"]) for one in told["logins"]] == [
+        ("alice", "su", "refused", "wrong-code"), ("alice", "su", "pass", None)]
+    assert all(one["trusted"] for one in told["logins"])
+    lines = sallyport("log", "alice").stdout.splitlines()
+    assert [line.split("  ", 1)[1].split(", uses")[0] for line in lines] == [
+        f'root enrolled alice with "phone", store {store.directory} [command]', "root gave alice a pass",
+        "alice at su, on this machine, by another user: refused (wrong-code)",
+        "alice at su, on this machine, by another user: a pass was accepted"]
+    assert "mallory" not in done.stdout and "unenroll" not in done.stdout
 
 
 def test_a_log_that_takes_no_line_of_roots_gets_none_with_a_reason(store, other_log):

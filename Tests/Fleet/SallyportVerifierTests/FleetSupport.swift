@@ -43,7 +43,10 @@ final class Verifier: Sendable {
   let admin: DatabaseConnection
   private let log = Log()
 
-  private final class Log: Sendable { let lines = Mutex<[String]>([]) }
+  private final class Log: Sendable {
+    let lines = Mutex<[String]>([])
+    let acts = Mutex<[String]>([])
+  }
 
   init(
     _ name: String = "one", options: String = "", in own: OwnDatabase? = nil,
@@ -57,8 +60,10 @@ final class Verifier: Sendable {
       words + " user=sallyport_verifier " + options, key: key, verifier: Array(name.utf8),
       clock: clock, now: now
     ) { level, line in
+      let text = String(decoding: line.bytes, as: UTF8.self)
+      if text.hasPrefix("act=") { log.acts.withLock { $0.append(text) } }
       guard level == .alert || level == .error else { return }
-      log.lines.withLock { $0.append(String(decoding: line.bytes, as: UTF8.self)) }
+      log.lines.withLock { $0.append(text) }
     }
     admin = try DatabaseConnection(words + " user=postgres", worker: 0)
     try database.begin()
@@ -67,6 +72,9 @@ final class Verifier: Sendable {
 
   /// What it has logged as an error or an alert.
   var complaints: [String] { log.lines.withLock { $0 } }
+
+  /// The acts that it has logged.
+  var acts: [String] { log.acts.withLock { $0 } }
 
   func store(for name: String = "", uid: UInt32? = 1000) -> FleetStore {
     let event = Event(of: "sshd", on: Array("web1".utf8), name: Array(name.utf8))

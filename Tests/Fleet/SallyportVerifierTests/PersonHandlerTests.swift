@@ -105,6 +105,8 @@ struct `What root's verbs change of somebody of the fleet` {
     // Not that a code was used.
     #expect(try isDone(.unlock(id: id)))
     #expect(try !isIn("287082"))
+    let act = "act=unlock by=host(web1) for=\(name) via=verifier stage=done"
+    #expect(verifier.acts == [act, act])
   }
 
   @Test func `is the end of his enrollment, which no copy brings back`() throws {

@@ -1,6 +1,7 @@
 import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -108,5 +109,17 @@ extension Database {
     line.add(" host=")
     line.add(field: host)
     note(level, line)
+  }
+
+  /// Logs a change with the keys that it has on a host. Who asked there, that host's log says.
+  func note(
+    act verb: Act.Verb, _ facts: [Act.Fact] = [], of user: UserName, on host: [UInt8]
+  ) {
+    let act = Act(verb, .done, for: user, facts, via: .verifier)
+    let actor = Actor(
+      name: "host(\(String(decoding: host, as: UTF8.self)))", login: nil, claimed: nil)
+    var line = LogLine("")
+    line.add(Array(act.text(by: actor).utf8))
+    note(.notice, line)
   }
 }

@@ -1,6 +1,7 @@
 import CService
 package import FleetTransport
 package import OneTimePassword
+import SallyportAdministration
 package import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -86,6 +87,12 @@ package struct LoginHandler: FrameHandler {
         return nil
       }
       let answer = try question.answer(from: store, in: context, enrolling: nil)
+      if case .amend(let change, _) = question.verb, case .done = answer,
+        let name = UserName(question.name)
+      {
+        let (verb, facts) = Act.told(change)
+        database.note(act: verb, facts, of: name, on: host)
+      }
       if case .outcome(let outcome) = answer, case .attempt(_, _, let role) = question.verb {
         limits.note(outcome, as: role, of: question.name, on: host, by: question.caller)
         note(outcome.logLevel, .outcome(outcome, of: question), host)

@@ -1,6 +1,7 @@
 package import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -69,7 +70,10 @@ package struct ManagementHandler: FrameHandler {
     }
     let told = try fetched(name, isForced: isForced, on: host, from: store)
     // A secret leaves the fleet: a warning for each.
-    if case .copy = told { database.note(.warning, request.action, of: name, on: host) }
+    if case .copy = told {
+      database.note(.warning, request.action, of: name, on: host)
+      database.note(act: .fleetFetch, of: name, on: host)
+    }
     return VerifierAnswer(to: .management, told)
   }
 
@@ -101,6 +105,7 @@ package struct ManagementHandler: FrameHandler {
     }
     if let other { return .standing(other) }
     database.note(.notice, request.action, of: request.name, on: host)
+    if let verb = request.act { database.note(act: verb, of: request.name, on: host) }
     return .done
   }
 }
@@ -142,6 +147,16 @@ extension MoveRequest {
     case .merge: "merged the used codes of a host's files:"
     case .fetch: "gave a host the secrets of an enrollment:"
     case .bury: "moved from the fleet to a host's files:"
+    }
+  }
+
+  /// nil: nothing is changed.
+  fileprivate var act: Act.Verb? {
+    switch self {
+    case .look: nil
+    case .put, .merge: .fleetPush
+    case .fetch: .fleetFetch
+    case .bury: .fleetTake
     }
   }
 

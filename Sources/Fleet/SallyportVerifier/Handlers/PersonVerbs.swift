@@ -24,18 +24,35 @@ extension ManagementHandler {
         let result = try store.resynchronize(
           account, id: id, by: codes, named: label, under: policy, at: store.now)
       else { return .changed }
-      if case .done = result {
-        database.note(.notice, request.verb.action, of: account.name, on: host)
-      }
+      if case .done = result { note(request.verb, of: account.name, on: host) }
       return .resynchronized(result)
     }
     guard isDone else { return .changed }
-    database.note(.notice, request.verb.action, of: account.name, on: host)
+    note(request.verb, of: account.name, on: host)
     return .other(.done)
+  }
+
+  private func note(_ verb: PersonRequest.Verb, of user: UserName, on host: [UInt8]) {
+    database.note(.notice, verb.action, of: user, on: host)
+    if let act = verb.act { database.note(act: act, of: user, on: host) }
   }
 }
 
 extension PersonRequest.Verb {
+  /// nil: nothing is changed.
+  fileprivate var act: Act.Verb? {
+    switch self {
+    case .tell: nil
+    case .unlock: .unlock
+    case .end: .unenroll
+    case .forget: .forget
+    case .level(.required): .require
+    case .level(.exempt): .exempt
+    case .level(nil): .level
+    case .resynchronize: .resync
+    }
+  }
+
   /// As the log tells of it.
   var action: StaticString {
     switch self {

@@ -26,6 +26,8 @@ package struct Act: Equatable, Sendable {
     case fleetLeave = "fleet-leave"
     case fleetPush = "fleet-push"
     case fleetTake = "fleet-take"
+    /// A host got the secrets of somebody whom it takes.
+    case fleetFetch = "fleet-fetch"
   }
 
   /// A change that may have been made although its end was not seen has a line before it, too.

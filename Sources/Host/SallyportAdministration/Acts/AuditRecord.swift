@@ -8,7 +8,8 @@ extension Act {
     case .require, .exempt, .level, .unlock, .forget: return 1102
     case .enroll, .unenroll, .add, .remove, .rename, .resync, .pass, .revoke, .backupCodes, .adopt,
       .import, .prepare, .newMachine, .empty, .pamEnable, .pamDisable, .pamConfirm, .pamRevert,
-      .configEdit, .configInstall, .fleetJoin, .fleetLeave, .fleetPush, .fleetTake:
+      .configEdit, .configInstall, .fleetJoin, .fleetLeave, .fleetPush, .fleetTake,
+      .fleetFetch:
       return 1108
     }
   }

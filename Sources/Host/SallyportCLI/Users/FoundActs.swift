@@ -195,6 +195,7 @@ extension Act.Verb {
     case .fleetLeave: "the fleet"
     case .fleetPush: "\(whom) to the fleet"
     case .fleetTake: "\(whom), with the secrets, from the fleet"
+    case .fleetFetch: "the secrets of \(whom) to a host"
     }
   }
 
@@ -211,7 +212,7 @@ extension Act.Verb {
     case .forget: ("forgot", "forget")
     case .require: ("required", "require")
     case .level: ("left", "leave")
-    case .pass, .adopt: ("gave", "give")
+    case .pass, .adopt, .fleetFetch: ("gave", "give")
     case .revoke: ("ended", "end")
     case .backupCodes, .fleetJoin: ("made", "make")
     case .prepare: ("prepared", "prepare")

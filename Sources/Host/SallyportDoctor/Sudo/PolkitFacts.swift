@@ -1,3 +1,4 @@
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
 

@@ -1,25 +1,28 @@
 /// What a file of polkit's rules does, as far as its text has the usual forms.
-struct PolkitRules: Equatable {
+package struct PolkitRules: Equatable {
   /// Of `addAdminRule`: the identities, in their order.
-  var administrators: [[String]] = []
+  package private(set) var administrators: [[String]] = []
   /// Of `addRule`, in their order.
-  var rules: [Rule] = []
+  package private(set) var rules: [Rule] = []
 
-  struct Rule: Equatable {
+  /// One condition with its result.
+  package struct Rule: Equatable {
     /// The actions that it names; empty for every action.
-    var actions: [String] = []
-    var prefixes: [String] = []
+    package fileprivate(set) var actions: [String] = []
+    package fileprivate(set) var prefixes: [String] = []
     /// All of these must be true of the caller.
-    var users: [String] = []
-    var groups: [String] = []
+    package fileprivate(set) var users: [String] = []
+    package fileprivate(set) var groups: [String] = []
     /// Only in a session that is local or active.
-    var needsSession = false
-    var result = ""
+    package fileprivate(set) var needsSession = false
+    /// `YES`, `AUTH_ADMIN` and so on.
+    package fileprivate(set) var result = ""
   }
 }
 
 extension PolkitRules.Rule {
-  func isFor(_ action: String) -> Bool {
+  /// Whether it decides about that action.
+  package func isFor(_ action: String) -> Bool {
     actions.isEmpty && prefixes.isEmpty || actions.contains(action)
       || prefixes.contains { action.hasPrefix($0) }
   }
@@ -27,7 +30,7 @@ extension PolkitRules.Rule {
 
 extension PolkitRules {
   /// nil: the text has something else.
-  init?(_ text: String) {
+  package init?(_ text: String) {
     guard let words = PolkitRules.words(text) else { return nil }
     var reader = PolkitReader(words: words[...])
     while !reader.words.isEmpty {

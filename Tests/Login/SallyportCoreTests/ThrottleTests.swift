@@ -121,6 +121,52 @@ struct Setting: CustomTestStringConvertible, Sendable {
     #expect(chance > 0.0099 - 2 * setting.cost, "\(verified) guesses")
   }
 
+  /// From both origins at once, and each time that one may not guess it is lent what the other has.
+  // decisive
+  @Test(arguments: Setting.all.filter { $0.digits == .six })
+  func `gives a year of guessing no more by lending from one bucket to the other`(
+    setting: Setting
+  ) throws {
+    let throttle = try setting.throttle()
+    var (buckets, now) = ([Bucket.full, .full], Self.start)
+    var (verified, lent) = (0, UInt64(0))
+    let end = Self.start.seconds + 31_557_600
+    while now.seconds < end {
+      for index in [0, 1] {
+        while !throttle.isThrottled(buckets[index], digits: setting.digits, at: now) {
+          buckets[index] = throttle.charge(buckets[index], digits: setting.digits, at: now)
+          verified += 1
+        }
+        var (giver, taker) = (buckets[1 - index], buckets[index])
+        lent += throttle.lend(5, from: &giver, to: &taker, at: now)
+        (buckets[1 - index], buckets[index]) = (giver, taker)
+      }
+      // Not longer than one bucket takes for a guess, that the other may be lent it.
+      now = UnixTime(now.seconds + max(Int64(setting.pace / 2), 60))
+    }
+    #expect(lent > 0)
+    #expect(Double(verified) * setting.chance(setting.narrowed) <= 0.01)
+  }
+
+  @Test func `lends what a bucket has, five responses at most, and makes nothing`() throws {
+    let throttle = try Setting().throttle()
+    let spent = Bucket(spent: throttle.capacity, since: Self.start)
+    for (before, wanted) in [(Bucket.full, UInt64(5)), (spent, 0)] {
+      var (giver, taker) = (before, spent)
+      #expect(throttle.lend(5, from: &giver, to: &taker, at: Self.start) == wanted)
+      #expect(throttle.responsesLeft(in: taker, at: Self.start) == wanted)
+      let left = throttle.responsesLeft(in: before, at: Self.start)
+      #expect(throttle.responsesLeft(in: giver, at: Self.start) == left - wanted)
+      // Back again.
+      _ = throttle.lend(5, from: &taker, to: &giver, at: Self.start)
+      #expect(throttle.responsesLeft(in: taker, at: Self.start) == 0)
+      #expect(giver.spent == before.spent)
+    }
+    // Nothing that was not spent.
+    var (giver, taker) = (Bucket.full, Bucket.full)
+    #expect(throttle.lend(5, from: &giver, to: &taker, at: Self.start) == 0)
+  }
+
   /// However many are left; both buckets, each as fast as it may.
   @Test(arguments: [1, 5, 10, 32], [Digits.six, .eight])
   func `gives a year of guessing at scratch codes at most the budget`(

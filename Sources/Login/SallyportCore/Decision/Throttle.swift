@@ -83,6 +83,25 @@ package struct Throttle: Equatable, Sendable {
     return Bucket(spent: GuessProbability(units: min(total, most)), since: now)
   }
 
+  /// Up to that many responses, of the most expensive kind, from one bucket to the other, which has
+  /// none left: nothing is made, so that a year's budget holds. How many; 0 where `giver` has none.
+  package func lend(
+    _ responses: UInt64, from giver: inout Bucket, to taker: inout Bucket, at now: UnixTime
+  ) -> UInt64 {
+    let most = GuessProbability.budgets.upperBound.units
+    let lent = min(responses, responsesLeft(in: giver, at: now))
+    let price = lent * accepted.dearest.units
+    let debt = spent(min(taker.spent.units, most), taker, at: now)
+    // What was spent beyond the capacity stays spent.
+    guard price > 0, price <= debt else { return 0 }
+    let relieved = Bucket(spent: GuessProbability(units: debt - price), since: now)
+    if responsesLeft(in: relieved, at: now) == 0 { return 0 }
+    let given = spent(min(giver.spent.units, most), giver, at: now)
+    giver = Bucket(spent: GuessProbability(units: given + price), since: now)
+    taker = relieved
+    return lent
+  }
+
   /// Seconds from `now` until a response with this number of digits is verified again; 0 if it is
   /// verified now, nil if never (the budget is too small for these authenticators).
   package func wait(for bucket: Bucket, digits: Digits, at now: UnixTime) -> UInt64? {

@@ -123,6 +123,27 @@ import Testing
         == "\(machine.root)/policy:2: warning: there is no service ssdh. Did you mean: sshd\n")
   }
 
+  @Test func `A helpdesk is shown, and each mistake of it is named`() throws {
+    let lines = "helpdesk = root\nhelpdesk_for = no-such-group\n"
+    let done = try check("[default]\n\(lines)helpdesk_never = root\n")
+    #expect(done.status == 0)
+    #expect(
+      done.aside == "\(machine.root)/policy:3: warning: there is no group no-such-group\n",
+      "\(done.aside)")
+    #expect(done.answer.contains("\nhelpdesk  root  \(machine.root)/policy:2\n"))
+    #expect(try check("[default]\nhelpdesk = root\n").aside.contains("may help nobody"))
+    let wrong = try check("[default]\nhelpdesk = root\nhelpdesk_may = block\nhelpdesk_fro = x\n")
+    #expect(wrong.status == 78)
+    #expect(
+      wrong.aside == """
+        \(machine.root)/policy:3: helpdesk_may: expected status, unlock and pass, each once or not, \
+        found "block"
+        \(machine.root)/policy:4: unknown key, found "helpdesk_fro". Did you mean: helpdesk_for
+        sallyport: \(machine.root)/policy has 2 errors
+
+        """, "\(wrong.aside)")
+  }
+
   // decisive
   @Test func `An account that is not there is named, with the line of without_code`() throws {
     let done = try check("[default]\nwithout_code = root:sshd, no-such-git:sshd\n")

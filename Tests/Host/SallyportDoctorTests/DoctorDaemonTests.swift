@@ -163,6 +163,24 @@ import Testing
     #expect(Self.findings(of: ["su", "sallyport"]).wrong == [])
   }
 
+  @Test func `A helpdesk needs a session and its service, and somebody to help`() {
+    let helpdesk: (inout DaemonFacts) -> Void = {
+      ($0.isSelfService, $0.hasHelpdesk, $0.isAnybodyHelped) = (false, true, true)
+    }
+    #expect(Self.sessions(helpdesk).wrong == [])
+    let found = Self.sessions {
+      helpdesk(&$0)
+      $0.session.file = .absent
+      $0.isAnybodyHelped = false
+      $0.rootGaps = ["/etc/sudoers:7: not understood"]
+    }
+    #expect(
+      found.wrong == [
+        "session-missing warning", "helpdesk-nobody warning", "helpdesk-unclear warning",
+      ])
+    for finding in found { #expect(!finding.fixes.isEmpty) }
+  }
+
   @Test func `A stack that asks for a code before sallyport-session does is named`() {
     let found = Self.sessions(of: ["sallyport"])
     #expect(found.wrong == ["session-two-codes warning"])
@@ -174,16 +192,22 @@ import Testing
       ("[default]\nself_service = yes\n", true),
       ("[default]\n[rule a]\nmatch_group = staff\nself_service = yes\n", true),
       ("[default]\nself_service = no\n", false), ("[default]\n# self_service = yes\n", false),
+      ("[default]\nhelpdesk = a\nhelpdesk_for = b\n", false),
     ] {
       let fake = FakeMachine()
       try fake.write("/etc/security/sallyport.conf", text)
       try fake.write("/etc/pam.d/sallyport", "")
+      try fake.write("/etc/sudoers", "root ALL=ALL\nx\n")
       try fake.write("/run/sallyport/x", "")
       let listening = fake.socket(at: "/run/sallyport/session", listens: true)
       defer { close(listening) }
       let daemon = DaemonFacts(of: fake.machine)
       #expect(daemon.isSelfService == isSelfService && daemon.hasStack)
-      #expect(daemon.session.answer == (isSelfService ? .right : .nobody))
+      #expect(daemon.rootGaps == (daemon.hasHelpdesk ? ["/etc/sudoers:2: not understood"] : []))
+      #expect(daemon.hasHelpdesk == text.contains("helpdesk"))
+      #expect(daemon.isAnybodyHelped == text.contains("helpdesk"))
+      let isServed = isSelfService || daemon.hasHelpdesk
+      #expect(daemon.session.answer == (isServed ? .right : .nobody))
     }
   }
 

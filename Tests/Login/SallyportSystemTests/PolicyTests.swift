@@ -145,10 +145,17 @@ private func policy(
 
   /// Somebody who mistypes what no login reads is not locked out by it.
   // decisive
-  @Test(arguments: [
-    "git:sshd", "", ",", "git", ":", "git:sshd:", "*:*", "%wheel:sudo", "git:/etc", "\u{1}",
-  ]) func `What is for the command alone changes nothing, right or wrong`(_ value: String) throws {
-    let line = "without_code = \(value)\n"
+  @Test(
+    arguments: [
+      "git:sshd", "", ",", "git", ":", "git:sshd:", "*:*", "%wheel:sudo", "git:/etc", "\u{1}",
+    ],
+    [
+      "without_code", "helpdesk", "helpdesk_may", "helpdesk_for", "helpdesk_never", "helpdesk_x",
+    ])
+  func `What is for programs of root alone changes nothing, right or wrong`(
+    _ value: String, key: String
+  ) throws {
+    let line = "\(key) = \(value)\n"
     let (preset, rule) = ("[default]\nlook_ahead = 7\n", "[rule a]\nmatch_user = alice\n")
     let rest = "adjacent_intervals = 2\nenrollment = voluntary\n"
     let plain = try policy(preset + rule + rest)

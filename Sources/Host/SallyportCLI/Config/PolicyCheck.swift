@@ -1,4 +1,5 @@
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -22,11 +23,13 @@ struct PolicyCheck: Encodable {
   init(_ text: PolicyText, _ context: Context) {
     let problems = text.problems()
     isUsed = problems.isEmpty
-    let all = (problems + text.purposeProblems()).sorted { $0.line < $1.line }
+    let own = text.purposeProblems() + text.helpdesk.problems
+    let all = (problems + own).sorted { $0.line < $1.line }
     errors = all.map { Flaw(file: text.path, line: $0.line, text: $0.sentence) }
     if !errors.isEmpty { return }
+    let census = GroupCensus(of: context.machine, context.usualStore)
     let found =
-      text.warnings(GroupCensus(of: context.machine, context.usualStore))
+      text.warnings(census) + text.helpdeskWarnings(census)
       + PolicyCheck.strangeServices(in: text, context.stacks)
       + PolicyCheck.idlePurposes(in: text, context) + PolicyCheck.strangeUsers(in: text, context)
     warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
@@ -122,7 +125,9 @@ extension SettingsError {
   private var meant: String? {
     let typed = String(decoding: found, as: UTF8.self)
     if case .unknownKey = problem {
-      let keys = PolicyKey.allCases.map { "\($0.name)" } + ["\(PolicyFile.withoutCode)"]
+      let keys =
+        PolicyKey.allCases.map { "\($0.name)" } + ["\(PolicyFile.withoutCode)"]
+        + HelpdeskSettings.keys.map { "\($0)" }
       return Likeness.nearest(to: typed, among: keys)
     }
     guard case .unknownSection = problem else { return nil }

@@ -21,6 +21,7 @@ struct PolicyReport {
   private let local: (services: String, line: Int)
   private let sshd: (services: String, line: Int)
   private let withoutCode: (words: String, line: Int)
+  private let helpdesk: [(key: String, words: String, line: Int)]
   /// Why `remember` has no effect in the service; nil if it has, or is off.
   private let idleRemember: IdleRemember?
   private let isSSHD: Bool
@@ -41,6 +42,7 @@ struct PolicyReport {
     hasOrigin = file.isLocal || login.origin != nil
     (local, sshd) = (text.localServices(), text.sshdServices())
     withoutCode = text.withoutCode()
+    helpdesk = text.helpdeskLines()
     isSSHD = login.service == "sshd"
     idleRemember =
       policy.remember > 0 ? context.stacks.analysis(of: login.service).idleRemember : nil
@@ -71,6 +73,7 @@ struct PolicyReport {
         "sshd_services  \(sshd.services)  \(source(sshd.line))",
         "without_code  \(withoutCode.words)  \(source(withoutCode.line))",
       ]
+      + helpdesk.map { "\($0.key)  \($0.words)  \(source($0.line))" }
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
     return
       (doubt + table(rows) + more
@@ -91,6 +94,7 @@ struct PolicyReport {
   var facts: some Encodable {
     var values: [String: Value] = [:]
     for key in keys { values["\(key.name)"] = fact(value(key), file.line(of: key)) }
+    for line in helpdesk { values[line.key] = fact(line.words, line.line) }
     return Joined(
       values,
       More(

@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport
@@ -21,6 +22,11 @@ struct DaemonFacts: Equatable {
   var session = SocketFacts("/run/sallyport/session", mode: 0o666)
   /// Whether the policy says `self_service = yes`, if only for somebody.
   var isSelfService = false
+  /// Whether it has a helpdesk, and whom that may help.
+  var hasHelpdesk = false
+  var isAnybodyHelped = false
+  /// What keeps it from being known who can become root, so that the helpdesk helps nobody.
+  var rootGaps: [String] = []
   /// Whether there is a stack for what sallyport-session asks before the code.
   var hasStack = false
   /// Whether the policy says `verification = fleet`, if only for somebody.
@@ -79,7 +85,10 @@ extension DaemonFacts {
     root.look(at: machine)
     anyUsers.look(at: machine)
     isSelfService = PolicyText.allowsSelfService(on: machine)
-    if isSelfService { session.look(at: machine, asking: SocketFacts.listener) }
+    let helpdesk = PolicyText.helpdesk(on: machine)
+    (hasHelpdesk, isAnybodyHelped) = (helpdesk.group != nil, helpdesk.helped != nil)
+    if hasHelpdesk { rootGaps = RootNames(of: machine.ruleFiles).gaps }
+    if isSelfService || hasHelpdesk { session.look(at: machine, asking: SocketFacts.listener) }
     isFleet = PolicyText.namesFleet(on: machine)
     fleetFile = machine.file(FleetFindings.file)
     fleetKey = machine.file(FleetFindings.key)
@@ -94,6 +103,24 @@ extension DaemonFacts {
     } else if machine.file("/etc/init.d/sallyport").value != nil {
       starter = .initScript
     }
+  }
+}
+
+extension Machine {
+  /// As a session reads them.
+  fileprivate var ruleFiles: RuleFiles {
+    RuleFiles(
+      text: { path in
+        switch text(path) {
+        case .absent: .absent
+        case .seen(let text): .seen(text)
+        case .unseen(let reason): .unseen(reason)
+        }
+      },
+      names: { directory in
+        if case .unseen = file(directory) { return nil }
+        return paths("\(directory)/*").compactMap { $0.split(separator: "/").last.map(String.init) }
+      })
   }
 }
 

@@ -34,7 +34,9 @@ struct DaemonFindings {
     let found =
       [openDirectory].compactMap { $0 } + findings(daemon.root, for: callers)
       + findings(daemon.anyUsers, for: dependent) + [absent, idle].compactMap { $0 }
-      + (daemon.isSelfService ? sessions : []) + FleetFindings(daemon: daemon, start: start).all
+      + (daemon.isSelfService || daemon.hasHelpdesk ? sessions : []) + [helpless].compactMap { $0 }
+      + unclear
+      + FleetFindings(daemon: daemon, start: start).all
     return found.isEmpty ? [.ok("daemon", area, healthy)] : found
   }
 
@@ -73,22 +75,45 @@ struct DaemonFindings {
     findings(daemon.session, for: []) + [noSession, noStack, twoCodes].compactMap { $0 }
   }
 
+  private var wanted: String { daemon.isSelfService ? "self_service = yes" : "helpdesk = GROUP" }
+
+  private var loss: String {
+    daemon.isSelfService
+      ? "no user can change his own enrollment" : "no helper can help anybody"
+  }
+
+  private var helpless: Finding? {
+    guard daemon.hasHelpdesk, !daemon.isAnybodyHelped else { return nil }
+    return .warning(
+      "helpdesk-nobody", area,
+      "the policy has a helpdesk, but without helpdesk_for it may help nobody",
+      fixes: [.command("sallyport config edit")])
+  }
+
+  private var unclear: [Finding] {
+    daemon.rootGaps.map { gap in
+      .warning(
+        "helpdesk-unclear", area,
+        "the helpdesk helps nobody, since it cannot be found out who may become root: \(gap)",
+        fixes: [.advice("sallyport-session(8), THE HELPDESK")])
+    }
+  }
+
   /// A session asks on root's socket.
   private var noSession: Finding? {
     let missing = [daemon.session, daemon.root].filter(\.isAbsent).map(\.path)
     guard !missing.isEmpty else { return nil }
     return .warning(
       "session-missing", area,
-      "the policy says self_service = yes, but nobody listens on \(listed(missing)): no user "
-        + "can change his own enrollment", fixes: [startSessions])
+      "the policy says \(wanted), but nobody listens on \(listed(missing)): \(loss)",
+      fixes: [startSessions])
   }
 
   private var noStack: Finding? {
     guard !daemon.hasStack else { return nil }
     return .warning(
       "session-stack", area,
-      "the policy says self_service = yes, but without /etc/pam.d/\(DaemonFacts.service) "
-        + "nobody can change his own enrollment",
+      "the policy says \(wanted), but without /etc/pam.d/\(DaemonFacts.service) \(loss)",
       fixes: [.advice("sallyport-session(8), SETTING IT UP")])
   }
 

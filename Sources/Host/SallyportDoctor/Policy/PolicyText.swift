@@ -1,4 +1,5 @@
 package import OneTimePassword
+package import SallyportAdministration
 package import SallyportCore
 import SallyportSystem
 
@@ -158,6 +159,38 @@ extension PolicyText {
   /// The value of without_code and its line; "-" and line 0 for the built-in default.
   package func withoutCode() -> (words: String, line: Int) {
     values(of: PolicyFile.withoutCode).last.map { ($0.0, $0.1) } ?? ("-", 0)
+  }
+
+  /// The keys of the helpdesk that are set, each with its value and its line.
+  package func helpdeskLines() -> [(key: String, words: String, line: Int)] {
+    HelpdeskSettings.keys.compactMap { key in
+      values(of: key).last.map { ("\(key)", $0.0, $0.1) }
+    }
+  }
+
+  /// What is said of the helpdesk, also where another line has an error.
+  package var helpdesk: HelpdeskSettings { HelpdeskSettings(content) }
+
+  /// The same of the usual policy file.
+  static func helpdesk(on machine: Machine) -> HelpdeskSettings {
+    usual(on: machine)?.helpdesk ?? HelpdeskSettings()
+  }
+
+  /// Groups of the helpdesk that are not there, or that have nobody; each with its line.
+  func helpdeskFlaws(of census: GroupCensus) -> [(RuleName.Flaw, Int)] {
+    let helpdesk = helpdesk
+    return [helpdesk.group, helpdesk.helped, helpdesk.never].compactMap { $0 }.flatMap { line in
+      line.words.compactMap { word in
+        census.flaw(of: String(decoding: word, as: UTF8.self)).map { ($0, line.number) }
+      }
+    }
+  }
+
+  /// As above, and that nobody is named to be helped.
+  package func helpdeskWarnings(_ census: GroupCensus) -> [(String, Int)] {
+    let found = helpdeskFlaws(of: census).map { ($0.text, $1) }
+    guard let group = helpdesk.group, helpdesk.helped == nil else { return found }
+    return found + [("without helpdesk_for the helpdesk may help nobody", group.number)]
   }
 
   /// Whether the usual policy file has `self_service = yes`, by default or in a rule.

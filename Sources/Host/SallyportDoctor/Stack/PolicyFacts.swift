@@ -1,5 +1,6 @@
 import OneTimePassword
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
 import SallyportSystem
@@ -70,8 +71,9 @@ extension PolicyFacts {
     }
     if let text {
       problems = PolicyFacts.problems(in: text, path)
-      purposes = PolicyFacts.described(PolicyText(path, text).purposeProblems(), path)
-      self.groups = (groups.map { PolicyText(path, text).flaws(of: $0) } ?? []).map {
+      let all = PolicyText(path, text)
+      purposes = PolicyFacts.described(all.purposeProblems() + all.helpdesk.problems, path)
+      self.groups = (groups.map { all.flaws(of: $0) + all.helpdeskFlaws(of: $0) } ?? []).map {
         Problem(
           location: FileLocation(file: path, line: $1), text: $0.text, isUnseen: $0.doubt != nil)
       }

@@ -9,6 +9,8 @@ package final class PolicyFile {
   /// The key of a line that is for the command alone. No login reads it: no mistake in its value or
   /// place locks anybody out.
   package static var withoutCode: StaticString { "without_code" }
+  /// How the keys begin that are for sessions alone (`HelpdeskSettings`). No login reads them either.
+  package static var helpdesk: StaticString { "helpdesk" }
 
   /// The first reason why the file cannot be used; if there is one, what its right lines say
   /// applies tightened, and for a line that cannot be read the strictest value of the key that it
@@ -259,7 +261,11 @@ package final class PolicyFile {
 
   private func take(_ name: Range<Int>, _ range: Range<Int>, _ line: Int) {
     guard let key = PolicyKey(spelledIn: text, at: name) else {
-      if text.holds(PolicyFile.withoutCode, in: name) { return }
+      let start = name.prefix(PolicyFile.helpdesk.utf8CodeUnitCount)
+      if text.holds(PolicyFile.withoutCode, in: name) || text.holds(PolicyFile.helpdesk, in: start)
+      {
+        return
+      }
       complain(line, .unknownKey, name)
       return doubt(name)
     }

@@ -161,7 +161,7 @@ let host = part(
       name: "SallyportSession",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportLogin", "SessionProtocol", "CService", "CSession",
+        "SallyportLogin", "SallyportSupport", "SessionProtocol", "CService", "CSession",
       ], swiftSettings: strict),
     .executableTarget(
       name: "sallyport-session", dependencies: ["SallyportSession"], swiftSettings: strict,

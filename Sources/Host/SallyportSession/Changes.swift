@@ -18,7 +18,7 @@ extension Session {
     seenBefore = try seen()
     let taken = pending.shape.authenticators.map(\.name)
     switch change {
-    case .status, .enroll: throw .refused(.changed)
+    case .status, .enroll, .help: throw .refused(.changed)
     case .add(let given, let parameters):
       let name = given ?? freeName(for: parameters.type, beside: taken)
       try prove(change.purpose(name), pending)
@@ -65,14 +65,14 @@ extension Session {
 
   // MARK: the code
 
-  private func enrolled(_ context: LoginContext) throws(Ending) -> PendingLogin? {
+  func enrolled(_ context: LoginContext) throws(Ending) -> PendingLogin? {
     try found { () throws(StoreTrouble) in
       try authority.enrolled(client.account, in: context)
     }
   }
 
   /// Asks for a code for this purpose, and uses it up. Only an accepted one lets the change go on.
-  private func prove(_ purpose: [UInt8], _ pending: PendingLogin) throws(Ending) {
+  func prove(_ purpose: [UInt8], _ pending: PendingLogin) throws(Ending) {
     let prompt = bytes(of: "Verification code to ") + purpose + bytes(of: ": ")
     let typed = try ask(prompt, echo: false)
     let outcome = try found { () throws(StoreTrouble) in
@@ -126,7 +126,7 @@ extension Session {
     let user = client.account.name
     // First: where the answer is lost, this line is all that tells of the change.
     SessionLog.write(.notice, .begun(user.bytes, action: action, names, by: client.process))
-    let act = SessionAct(store: store, user: user, change: change, process: client.process)
+    let act = SessionAct(change, of: user, by: client, in: store)
     act.note(.will)
     let amendment: Amendment
     var codes = codes
@@ -209,10 +209,10 @@ extension Session {
   // MARK: the status
 
   /// As it is stored, with zeros for what is secret.
-  func status(_ context: LoginContext) throws(Ending) -> FromSession {
+  func status(of account: Account, _ context: LoginContext) throws(Ending) -> FromSession {
     // A file of this machine may be left of before.
     if context.policy.isFleet { throw .refused(.inFleet) }
-    let record = try found { () throws(StoreTrouble) in try store.load(client.account) }
+    let record = try found { () throws(StoreTrouble) in try store.load(account) }
     guard let record else { throw .refused(.notEnrolled) }
     var state = record.state
     (state.slip, state.origins) = (nil, [])

@@ -1,5 +1,6 @@
 internal import CSession
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -17,6 +18,18 @@ struct SessionEnvironment {
   }
   /// Whether the user's password is right; nil for the machine's own stack.
   var accepts: (([UInt8]) -> Bool)?
+
+  // MARK: of the one whom a helper helps
+
+  var find: (UserName) throws(StoreTrouble) -> Account = { name throws(StoreTrouble) in
+    try Accounts.find(name)
+  }
+  /// The first account with a uid.
+  var owner: (UInt32) throws(StoreTrouble) -> Account? = { uid throws(StoreTrouble) in
+    try Accounts.find(uid: uid)
+  }
+  var isMember: (Account, [UInt8]) -> Tristate = { Accounts.isMember($0, of: $1) }
+  var rootPower: (Account) -> RootPower = { MachineRules.power(of: $0) }
 }
 
 /// One session of one user: one change request first, one password, one code, one change, and the
@@ -31,7 +44,7 @@ package final class Session {
 
   let client: Client
   private let line: SessionConnection
-  private let environment: SessionEnvironment
+  let environment: SessionEnvironment
   private var prompts = 0
   /// What is wished, and what was found of it after the password.
   private var allowed: (ChangeRequest, Permission)?
@@ -94,16 +107,14 @@ package final class Session {
   }
 
   private func serve(_ change: ChangeRequest) throws(Ending) -> FromSession {
+    if case .help(let verb, let name) = change { return try help(verb, name) }
     let (before, asked) = try permitted(change)
     switch before {
     case .refused(let refusal): throw .refused(refusal, about: change.about)
-    case .show: return try status(asked)
+    case .show: return try status(of: client.account, asked)
     case .afterCode, .afterFirstCode: break
     }
-    guard environment.accepts != nil || SystemStack.isSetUp else { throw .refused(.failed) }
-    guard (environment.accepts ?? systemStack.accepts)(client.account.name.bytes) else {
-      throw .refused(.password)
-    }
+    try askPassword()
     // What may have become another while the password was typed.
     let (now, context) = try permitted(change)
     guard now == before else { throw .refused(.changed) }
@@ -113,6 +124,13 @@ package final class Session {
       throw .refused(.changed)
     }
     return try enroll(name, parameters, backupCodes: codes, context)
+  }
+
+  func askPassword() throws(Ending) {
+    guard environment.accepts != nil || SystemStack.isSetUp else { throw .refused(.failed) }
+    guard (environment.accepts ?? systemStack.accepts)(client.account.name.bytes) else {
+      throw .refused(.password)
+    }
   }
 
   private var systemStack: SystemStack {
@@ -125,9 +143,8 @@ package final class Session {
 
   /// With what is enrolled and the policy as they are now.
   private func permitted(_ change: ChangeRequest) throws(Ending) -> (Permission, LoginContext) {
-    let policy = policy()
-    let context = LoginContext(
-      policy: policy, origin: .local(own: true), service: Label(Session.service))
+    let context = context(of: client.account)
+    let policy = context.policy
     guard policy.isSelfService, policy.isEnabled else {
       return (permission(for: change, .notEnrolled(.refuse), under: policy), context)
     }
@@ -155,18 +172,20 @@ package final class Session {
     }
   }
 
-  /// For a local login in the service `sallyport`.
-  private func policy() -> Policy {
-    let account = client.account
+  /// Of a local login in the service `sallyport`.
+  func context(of account: Account) -> LoginContext {
+    let isSuperuser = account.uid == 0
     let login = PolicyRequest(
-      service: bytes(of: Session.service), user: account.name.bytes,
-      isSuperuser: account.uid == 0, isRemote: false, address: nil, parse: Addresses.numeric,
-      membership: { Accounts.isMember(account, of: $0) })
+      service: bytes(of: Session.service), user: account.name.bytes, isSuperuser: isSuperuser,
+      isRemote: false, address: nil, parse: Addresses.numeric,
+      membership: { self.environment.isMember(account, $0) })
     let reading = store.policy(at: environment.policyFile, base: Policy(), login)
     if let trouble = reading.trouble {
       SessionLog.write(.error, .brokenPolicy(trouble, hasLastGood: !reading.isStrict))
     }
-    return store.policy(of: reading, isSuperuser: login.isSuperuser)
+    return LoginContext(
+      policy: store.policy(of: reading, isSuperuser: isSuperuser), origin: .local(own: true),
+      service: Label(Session.service))
   }
 
   // MARK: talking
@@ -234,6 +253,7 @@ extension ChangeRequest {
     case .add(let name?, _), .remove(let name): name.bytes
     case .rename(let name, _): name.bytes
     case .status, .enroll, .renew, .add: []
+    case .help(_, let user): user.bytes
     }
   }
 }
@@ -242,16 +262,18 @@ extension ChangeRefusal {
   /// Whether it tells something of a password, a code or a failure.
   fileprivate var isLogged: Bool {
     switch self {
-    case .password, .code, .throttled, .firstCode, .changed, .failed, .unknown, .disabled, .level:
+    case .password, .code, .throttled, .firstCode, .changed, .failed, .unknown, .disabled, .level,
+      .notForHelpers, .notHelped, .unclear, .helpInFleet, .helpedNotEnrolled, .helpedEnough,
+      .helpedToday, .notLocked, .nothingToLend:
       true
     case .off, .notEnrolled, .enrolled, .noSuchAuthenticator, .nameTaken, .tooMany, .last, .busy,
-      .root, .noAccount, .inFleet:
+      .root, .noAccount, .inFleet, .notHelper:
       false
     }
   }
 
   /// For the log.
-  fileprivate var name: StaticString {
+  var name: StaticString {
     switch self {
     case .off: "self-service-off"
     case .disabled: "disabled"
@@ -273,6 +295,16 @@ extension ChangeRefusal {
     case .failed: "failed"
     case .unknown: "failed-while-changing"
     case .inFleet: "in-fleet"
+    case .notHelper: "no-helper"
+    case .notForHelpers: "not-for-helpers"
+    case .notHelped: "not-to-be-helped"
+    case .unclear: "unclear"
+    case .helpInFleet: "fleet"
+    case .helpedNotEnrolled: "not-enrolled"
+    case .helpedEnough: "enough-for-this-person"
+    case .helpedToday: "enough-for-this-helper"
+    case .notLocked: "not-locked"
+    case .nothingToLend: "nothing-to-lend"
     }
   }
 }

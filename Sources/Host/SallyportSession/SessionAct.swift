@@ -4,21 +4,33 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// The lines of a change that the user makes of his own enrollment: in the log of the system, and in
-/// the file of acts of the store. Nothing waits or fails for the want of either.
+/// The lines of what the user does, for himself or as a helper: in the log of the system, and in the
+/// file of acts of the store. Nothing waits or fails for the want of either.
 struct SessionAct {
   let store: Store
+  let client: Client
+  /// Whom it is about.
   let user: UserName
-  let change: EnrollmentChange
-  /// The other end.
-  let process: Int32
+  let verb: Act.Verb
+  let facts: [Act.Fact]
+
+  init(_ change: EnrollmentChange, of user: UserName, by client: Client, in store: Store) {
+    let (verb, facts) = Act.told(change)
+    self.init(verb, facts, of: user, by: client, in: store)
+  }
+
+  init(
+    _ verb: Act.Verb, _ facts: [Act.Fact], of user: UserName, by client: Client, in store: Store
+  ) {
+    (self.store, self.client, self.user) = (store, client, user)
+    (self.verb, self.facts) = (verb, facts)
+  }
 
   func note(_ stage: Act.Stage) {
-    let (verb, facts) = Act.told(change)
-    let act = Act(
-      verb, stage, for: user, facts + [Act.Fact("pid", "\(process)".utf8)], via: .session)
+    let process = Act.Fact("pid", "\(client.process)".utf8)
+    let act = Act(verb, stage, for: user, facts + [process], via: .session)
     let actor = Actor(
-      name: String(decoding: user.bytes, as: UTF8.self), login: nil, claimed: nil)
+      name: String(decoding: client.account.name.bytes, as: UTF8.self), login: nil, claimed: nil)
     let text = act.text(by: actor)
     var line = LogLine("")
     line.add(Array(text.utf8))

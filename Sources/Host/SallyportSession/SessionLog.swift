@@ -1,5 +1,6 @@
 internal import CService
 import Glibc
+internal import SallyportAdministration
 internal import SallyportCore
 package import SallyportLogin
 
@@ -58,6 +59,40 @@ extension LogLine {
     add(user: user)
     for name in names { add(authenticator: name) }
     add(" pid=", Int(process))
+  }
+
+  /// Why a helper may do nothing, with what was found of the one whom he named.
+  static func denied(
+    _ helper: UserName, _ refusal: StaticString, _ verb: HelpVerb, for name: UserName,
+    because why: String
+  ) -> LogLine {
+    var line = denied(helper.bytes, refusal)
+    line.add(" act=")
+    line.add(verb.name)
+    line.add(" for=")
+    line.add(field: name.bytes)
+    if !why.isEmpty {
+      line.add(" why=")
+      line.add(field: Array(why.utf8))
+    }
+    return line
+  }
+
+  /// A helper did as much in a day as he may, and wants more.
+  static func tooMuchHelp(by helper: UserName) -> LogLine {
+    var line = LogLine("ALERT: a helper wants to do more than ten acts in a day:")
+    line.add(" by=")
+    line.add(field: helper.bytes)
+    return line
+  }
+
+  /// The status of somebody was shown to a helper.
+  static func shown(_ person: UserName, to helper: UserName) -> LogLine {
+    var line = LogLine("status shown to a helper: by=")
+    line.add(field: helper.bytes)
+    line.add(" for=")
+    line.add(field: person.bytes)
+    return line
   }
 
   /// The password, or the account, was refused by the stack `sallyport`.

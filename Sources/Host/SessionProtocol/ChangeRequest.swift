@@ -12,6 +12,8 @@ package enum ChangeRequest: Equatable, Sendable {
   case rename(Label, to: Label)
   /// New backup codes in the place of those that are there.
   case renew
+  /// For somebody else, by a member of the helpdesk.
+  case help(HelpVerb, UserName)
 
   /// The change that the prompt for the code names; nothing if no code is asked for.
   package func purpose(_ name: Label?) -> [UInt8] {
@@ -25,6 +27,7 @@ package enum ChangeRequest: Equatable, Sendable {
     case .rename(let label, let new):
       return named("rename", label) + bytes(of: " to \"") + new.bytes + bytes(of: "\"")
     case .renew: return bytes(of: "make new backup codes")
+    case .help(let verb, let user): return verb.purpose(for: user)
     }
   }
 }
@@ -33,7 +36,7 @@ extension ChangeRequest {
   /// As its byte in a frame.
   enum Kind: UInt8 {
     case status = 0x11
-    case enroll, add, remove, rename, renew
+    case enroll, add, remove, rename, renew, help
   }
 
   var kind: Kind {
@@ -44,6 +47,7 @@ extension ChangeRequest {
     case .remove: .remove
     case .rename: .rename
     case .renew: .renew
+    case .help: .help
     }
   }
 
@@ -81,6 +85,25 @@ extension ChangeRequest {
       guard let name = fields.longLabel(own?.name), let new = fields.newName(own.map { $0.new })
       else { return nil }
       return .rename(name, to: new)
+    case .help:
+      var own: (verb: HelpVerb, user: UserName)?
+      if case .help(let verb, let user)? = request { own = (verb, user) }
+      fields.constant(2)
+      let verb = HelpVerb(rawValue: fields.single(own?.verb.rawValue))
+      guard let user = fields.longName(own?.user), let verb else { return nil }
+      return .help(verb, user)
+    }
+  }
+}
+
+extension HelpVerb {
+  /// What the prompt for the helper's code names.
+  fileprivate func purpose(for user: UserName) -> [UInt8] {
+    let name = escaped(user.bytes, limit: 255)
+    switch self {
+    case .status: return bytes(of: "see the status of ") + name
+    case .unlock: return bytes(of: "lend tries to ") + name
+    case .pass: return bytes(of: "give a pass to ") + name
     }
   }
 }

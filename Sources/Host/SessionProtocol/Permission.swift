@@ -36,6 +36,26 @@ package enum ChangeRefusal: UInt8, CaseIterable, Sendable {
   case unknown
   /// The fleet has the enrollment, and shows it to root alone.
   case inFleet
+  /// There is no helpdesk, or the user is not in it.
+  case notHelper
+  /// The helpdesk may not do this.
+  case notForHelpers
+  /// About the one to be helped: the helpdesk may not help him.
+  case notHelped
+  /// About the one to be helped: it cannot be found out whether he may be helped.
+  case unclear
+  /// A fleet has the record of one of the two.
+  case helpInFleet
+  /// About the one to be helped.
+  case helpedNotEnrolled
+  /// About the one to be helped: this was done as often as it may be.
+  case helpedEnough
+  /// The helper did as much today as he may.
+  case helpedToday
+  /// About the one to be helped.
+  case notLocked
+  /// About the one to be helped: his budget has nothing to lend.
+  case nothingToLend
 }
 
 /// How a session goes on, before anybody is asked for anything.
@@ -66,6 +86,8 @@ package func permission(
 {
   guard policy.isSelfService else { return .refused(.off) }
   guard policy.isEnabled else { return .refused(.disabled) }
+  // Others are helped by what `HelpFacts` says.
+  if case .help = change { return .refused(.notHelper) }
   switch enrollment {
   case .notEnrolled(let level):
     guard case .enroll = change else { return .refused(.notEnrolled) }
@@ -84,7 +106,7 @@ package func permission(
 private func flaw(of change: ChangeRequest, _ names: [Label], _ off: [Label]) -> ChangeRefusal? {
   do throws(EnrollmentChange.Flaw) {
     switch change {
-    case .status, .renew: return nil
+    case .status, .renew, .help: return nil
     case .enroll: return .enrolled
     case .add(let name, _): try names.check(adding: name)
     case .remove(let name):

@@ -55,6 +55,10 @@ package enum FromSession: Sendable {
   /// What is enrolled, as it is stored but without secrets and digests: the enrollment's text, and
   /// the file of its state.
   case status(enrollment: Secret, state: Secret)
+  /// A helper gave somebody this pass, which is shown once and ends at that time.
+  case passed(to: UserName, Secret, until: UnixTime)
+  /// A helper lent somebody that many tries.
+  case lent(to: UserName, tries: UInt8)
   /// Nothing was changed. With the subject of the refusal, if it has one.
   case refused(ChangeRefusal, [UInt8])
 }
@@ -90,6 +94,24 @@ extension FromSession: SecretFrame {
       guard let enrollment = fields.secret(own?.enrollment), let state = fields.secret(own?.state)
       else { return nil }
       return .status(enrollment: enrollment, state: state)
+    case 0x37:
+      var own: (user: UserName, code: Secret, time: UInt64)?
+      if case .passed(let user, let code, let end)? = message {
+        own = (user, code, UInt64(max(end.seconds, 0)))
+      }
+      fields.constant(3)
+      let (user, code) = (fields.longName(own?.user), fields.secret(own?.code))
+      fields.constant(8)
+      fields.constant(0)
+      let time = fields.number(own?.time)
+      guard let user, let code, time <= UInt64(Int64.max) else { return nil }
+      return .passed(to: user, code, until: UnixTime(Int64(clamping: time)))
+    case 0x38:
+      var own: (user: UserName, tries: UInt8)?
+      if case .lent(let user, let tries)? = message { own = (user, tries) }
+      fields.constant(2)
+      let (user, tries) = (fields.longName(own?.user), fields.single(own?.tries))
+      return user.map { .lent(to: $0, tries: tries) }
     case 0x36:
       var own: (refusal: ChangeRefusal, about: [UInt8])?
       if case .refused(let refusal, let about)? = message { own = (refusal, about) }
@@ -108,6 +130,8 @@ extension FromSession: SecretFrame {
     case .done: 0x34
     case .status: 0x35
     case .refused: 0x36
+    case .passed: 0x37
+    case .lent: 0x38
     }
   }
 

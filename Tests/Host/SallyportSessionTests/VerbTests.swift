@@ -153,7 +153,7 @@ private final class Visitor {
         try #require(connection.send(FromUser.answer(try typed(answer, secret)).encoded()))
       case .secret(_, _, let shown): secret = shown
       case .text(let text): told.append(String(decoding: text, as: UTF8.self))
-      case .done, .status, .refused: return try end(said)
+      case .done, .status, .refused, .passed, .lent: return try end(said)
       }
     }
   }
@@ -174,7 +174,7 @@ private final class Visitor {
     case .done(_, let codes, _): return .done(backupCodes: codes)
     case .status(let enrollment, _): return .status(try Enrollment.read(enrollment))
     case .refused(let refusal, _): return .refused(refusal)
-    case .prompt, .text, .secret: return .nothing
+    case .prompt, .text, .secret, .passed, .lent: return .nothing
     }
   }
 }
@@ -309,7 +309,8 @@ extension Session: @unchecked Sendable {}
       case .throttled: "throttled"
       case .inFleet: "in-fleet"
       case .off, .disabled, .level, .password, .firstCode, .busy, .root, .noAccount, .changed,
-        .failed, .unknown:
+        .failed, .unknown, .notHelper, .notForHelpers, .notHelped, .unclear, .helpInFleet,
+        .helpedNotEnrolled, .helpedEnough, .helpedToday, .notLocked, .nothingToLend:
         "\(refusal)"
       }
     }

@@ -16,12 +16,15 @@ import Testing
   private func fromUser() throws -> [[UInt8]] {
     let counted = try #require(
       CodeParameters(type: .hotp, algorithm: .sha512, digits: .eight))
-    let requests: [ChangeRequest] = [
-      .status, .renew, .enroll(name: nil, .standard, backupCodes: 0),
-      .enroll(name: Label("a"), counted, backupCodes: 32), .add(name: nil, counted),
-      .add(name: Label("laptop"), .standard), .remove(Label("phone")),
-      .rename(Label("phone"), to: Label("x")),
-    ]
+    let bob = try #require(UserName("bob".utf8))
+    let requests: [ChangeRequest] =
+      [
+        .status, .renew, .enroll(name: nil, .standard, backupCodes: 0),
+        .enroll(name: Label("a"), counted, backupCodes: 32), .add(name: nil, counted),
+        .add(name: Label("laptop"), .standard), .remove(Label("phone")),
+        .rename(Label("phone"), to: Label("x")),
+      ]
+      + HelpVerb.allCases.map { .help($0, bob) }
     for request in requests {
       let packet = try #require(FromUser.change(request).encoded())
       guard case .change(let read)? = FromUser.decode(packet) else {
@@ -42,7 +45,8 @@ import Testing
       .done(of: user, backupCodes: [try secret([9])], names: [Label("a"), Label("b")]),
       .done(of: user, backupCodes: [], names: []),
       .status(enrollment: try secret([1]), state: try secret([UInt8](repeating: 2, count: 8192))),
-      .refused(.code, [67]),
+      .refused(.code, [67]), .passed(to: user, try secret([80, 65]), until: UnixTime(1 << 40)),
+      .lent(to: user, tries: 5),
     ]
     return try said.map { try bytes($0.encoded()) }
   }

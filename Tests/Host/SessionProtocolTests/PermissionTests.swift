@@ -10,6 +10,44 @@ import Testing
     .remove(Label("phone")), .rename(Label("phone"), to: Label("new")), .renew,
   ]
 
+  /// A helper who may help somebody.
+  private func facts(_ change: (inout HelpFacts) -> Void = { _ in }) -> HelpFacts {
+    var facts = HelpFacts()
+    (facts.may, facts.isHelper, facts.helperID) = (HelpVerb.allCases, .yes, 5)
+    (facts.uid, facts.isHimself, facts.isHelped, facts.enrollmentID) = (1002, false, .yes, 7)
+    (facts.isNever, facts.isAnotherHelper, facts.canBecomeRoot) = (.no, .no, .no)
+    change(&facts)
+    return facts
+  }
+
+  // decisive
+  @Test func `is to help others where all that lets him is certain`() {
+    let may = HelpPermission.afterCode(helper: 5, uid: 1002, id: 7)
+    for verb in HelpVerb.allCases { #expect(permission(toHelp: verb, facts()) == may) }
+    let table: [(ChangeRefusal, (inout HelpFacts) -> Void)] = [
+      (.notHelper, { $0 = HelpFacts() }), (.notHelper, { $0.may = nil }),
+      (.notHelper, { $0.isHelper = .no }), (.notHelper, { $0.isHelper = .unknown }),
+      (.notForHelpers, { $0.may = [.status] }), (.notForHelpers, { $0.may = [] }),
+      (.notEnrolled, { $0.helperID = nil }), (.notHelped, { $0.uid = nil }),
+      (.notHelped, { $0.uid = 0 }), (.notHelped, { $0.isHimself = true }),
+      (.notHelped, { $0.isHelped = .no }), (.unclear, { $0.isHelped = .unknown }),
+      (.notHelped, { $0.isNever = .yes }), (.unclear, { $0.isNever = .unknown }),
+      (.notHelped, { $0.isAnotherHelper = .yes }), (.unclear, { $0.isAnotherHelper = .unknown }),
+      (.notHelped, { $0.canBecomeRoot = .yes }), (.unclear, { $0.canBecomeRoot = .unknown }),
+      (.notHelped, { ($0.canBecomeRoot, $0.isNever) = (.unknown, .yes) }),
+      (.helpInFleet, { $0.isInFleet = true }), (.helpedNotEnrolled, { $0.enrollmentID = nil }),
+    ]
+    for (refusal, change) in table {
+      #expect(permission(toHelp: .pass, facts(change)) == .refused(refusal))
+    }
+    // What a change request of his own is decided by lets him help nobody.
+    guard let bob = UserName("bob".utf8) else { return }
+    for enrollment in [OwnEnrollment.enrolled(id: 7, names: Self.two), .notEnrolled(.offer)] {
+      let found = permission(for: .help(.pass, bob), enrollment, under: policy())
+      #expect(found == .refused(.notHelper))
+    }
+  }
+
   private func policy(_ change: (inout Policy) -> Void = { _ in }) -> Policy {
     var policy = Policy()
     policy.isSelfService = true
@@ -56,6 +94,7 @@ import Testing
       case .status: #expect(found == .show)
       case .enroll: #expect(found == .refused(.enrolled))
       case .add, .remove, .rename, .renew: #expect(found == .afterCode(id: 7))
+      case .help: #expect(found == .refused(.notHelper))
       }
     }
   }

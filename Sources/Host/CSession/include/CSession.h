@@ -4,6 +4,7 @@
 
 #include "CService.h"
 
+#include <dirent.h>
 #include <security/pam_appl.h>
 
 #pragma clang assume_nonnull begin
@@ -41,6 +42,18 @@ static inline const char *_Nullable session_user(pam_handle_t *handle) {
   const void *user = NULL;
   return pam_get_item(handle, PAM_USER, &user) == PAM_SUCCESS ? user : NULL;
 }
+
+/* Whether there is no such group, for certain as far as this user goes: `is_local`, groups are in files
+   of this machine alone. Where SSSD has them, it says that the directory was asked for all of his. */
+static inline bool session_lacks_group(const void *user, const void *group, bool is_local) {
+  uint32_t number = 0;
+  if (sys_group(group, user, &number) != -ENOENT) return false;
+  return is_local || sys_file_has("/etc/passwd", user)
+      || (sys_has_sssd() && sys_sssd_group(user, UINT32_MAX) == 0);
+}
+
+/* It belongs to the entry. */
+static inline const char *session_name(const struct dirent *entry) { return entry->d_name; }
 
 /* As daemon_harden; no inheritance of the connection, a keyring of its own where the kernel has any,
    the usual signals, and an end by SIGALRM after this many seconds whatever a module of PAM waits

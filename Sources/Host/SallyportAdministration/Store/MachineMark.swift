@@ -126,8 +126,9 @@ extension Store {
     try Store(reserve: (root / "reserve").text, owner: .effectiveUser).dismantle()
   }
 
-  /// Removes and wipes what is enrolled, the reserve, the acts, the decoy and, last, the mark. The
-  /// next call removes what a crash leaves. Throws ENOTEMPTY where something cannot be removed.
+  /// Removes and wipes what is enrolled, the reserve, the acts, what helpers did, the decoy and, last,
+  /// the mark. The next call removes what a crash leaves. Throws ENOTEMPTY where something cannot be
+  /// removed.
   package func empty() throws(StoreTrouble) {
     try leaveReserve()
     try changing { users throws(StoreTrouble) in
@@ -139,6 +140,7 @@ extension Store {
       }
       try leaveActs()
       let top = try topFolder()
+      if try top.has(Store.helpdesk) { try top.takeAway(Store.helpdesk) }
       if try top.has("decoy") { try top.takeAway("decoy") }
       try top.remove(Store.mark)
       try top.sync()

@@ -15,6 +15,8 @@ package struct CommandError: Error {
     /// The code was checked and refused.
     case code(CodeRefused)
     case notRoot, noSuchUser, notEnrolled
+    /// Of a helpdesk that is not there, or not his.
+    case notHelper
     /// The signal that ended it.
     case signal(Int32)
     /// It may have been done all the same, so that a handout may be all that anybody has of what is

@@ -37,6 +37,19 @@ extension SubjectOptions {
     }
     return try SallyportCLI.names(typed: pairs.map(\.option), words)
   }
+
+  /// What comes of the verb where the caller is a member of the helpdesk and names somebody else; nil:
+  /// it goes on as root's. So it does with the options of `roots`.
+  func helped(_ verb: HelpVerb, in context: Context, roots: KeyValuePairs<String, Bool> = [:])
+    throws(CommandError) -> OwnSession.Answer?
+  {
+    guard context.effectiveUser != 0, storeOptions.store == nil, !users.allowMissing,
+      !roots.contains(where: \.value), let typed = argument.name,
+      let account = try? context.account(typed), let uid = account.uid,
+      uid != context.effectiveUser
+    else { return nil }
+    return try OwnSession(context, storeOptions).help(verb, account.name)
+  }
 }
 
 /// A session with `sallyport-session`, in which a user who is not root makes one change request.
@@ -52,20 +65,22 @@ struct OwnSession {
   enum Answer {
     case done(of: UserName, backupCodes: [Secret], names: [Label])
     case status(Enrollment, LoginState)
+    case passed(to: UserName, Secret, until: UnixTime)
+    case lent(to: UserName, tries: UInt8)
   }
 
   /// Relays the questions of the session. `show`: what is done with the secret of a new
   /// authenticator, before its first code is asked for. `redraw`: what is done where `i` is typed
   /// for that.
   func ask(
-    for change: ChangeRequest,
+    for change: ChangeRequest, over connection: SessionConnection? = nil,
     show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in },
     redraw: () -> Void = {}
   ) throws(CommandError) -> Answer {
     // Of a user who is enrolled a code was accepted before.
     var (isShown, consequence) = (false, Consequence.nothingChanged)
     context.terminal.watchForInterruption()
-    let line = try connect()
+    let line = if let connection { connection } else { try connect() }
     // A user who is refused at once is told so, whether or not this arrives.
     _ = line.send(FromUser.change(change).encoded())
     while true {
@@ -87,6 +102,8 @@ struct OwnSession {
       case .done(let user, let codes, let names):
         return .done(of: user, backupCodes: codes, names: names)
       case .status(let enrollment, let state): return try status(enrollment, state)
+      case .passed(let user, let code, let end): return .passed(to: user, code, until: end)
+      case .lent(let user, let tries): return .lent(to: user, tries: tries)
       case .refused(let refusal, let about):
         throw .refused(refusal, about: printable(about, limit: 64))
       }
@@ -99,6 +116,21 @@ struct OwnSession {
       throw .session(.garbage)
     }
     return (enrollment, state)
+  }
+
+  /// As a member of the helpdesk, for somebody else; nil where the caller is none, or no session can
+  /// be had: then only root can.
+  func help(_ verb: HelpVerb, _ user: UserName) throws(CommandError) -> Answer? {
+    // Where nobody serves, the caller is told as he always was.
+    guard let line = try? SessionConnection.connect(context.sessions, seconds: 400) else {
+      return nil
+    }
+    do throws(CommandError) {
+      return try ask(for: .help(verb, user), over: line)
+    } catch {
+      if case .notHelper = error.cause { return nil }
+      throw error
+    }
   }
 
   private func connect() throws(CommandError) -> SessionConnection {

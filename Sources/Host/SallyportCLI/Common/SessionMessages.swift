@@ -5,7 +5,7 @@ import SessionProtocol
 extension CommandError {
   /// `sallyport-session` refused, about this name; nothing was changed.
   static func refused(_ refusal: ChangeRefusal, about name: String) -> CommandError {
-    CommandError { Message(refusal, name, at: $0) }
+    CommandError(refusal == .notHelper ? .notHelper : .other) { Message(refusal, name, at: $0) }
   }
 
   /// `sallyport-session` said what is no answer, or nothing.
@@ -94,10 +94,60 @@ extension Message {
           "sallyport status",
           "sallyport backup-codes --regenerate  # where nobody has seen the new codes",
         ])
+    case .notHelper, .notForHelpers, .notHelped, .unclear, .helpInFleet, .helpedNotEnrolled,
+      .helpedEnough, .helpedToday, .notLocked, .nothingToLend:
+      self.init(ofHelper: refusal, name, at: invocation)
     case .inFleet:
       self.init(
         "the fleet has your enrollment: it is shown to root alone", .notPermitted,
         hints: ["sudo \(invocation.again(remark: "on a host that enrolls"))"])
+    }
+  }
+}
+
+extension Message {
+  /// What `sallyport-session` refused to a member of the helpdesk, about this person.
+  fileprivate init(ofHelper refusal: ChangeRefusal, _ name: String, at invocation: Invocation) {
+    let asRoot = "sudo \(invocation.again())"
+    let pass = invocation.command("pass")
+    switch refusal {
+    case .notForHelpers:
+      self.init(
+        "the helpdesk may not do this: the policy's helpdesk_may does not name it", .notPermitted,
+        hints: [asRoot])
+    case .notHelped:
+      self.init(
+        "the helpdesk may not help \(name); the log of the system says why", .notPermitted,
+        hints: [asRoot])
+    case .unclear:
+      self.init(
+        "it cannot be found out whether the helpdesk may help \(name); the log of the system says "
+          + "why", .notPermitted, hints: [asRoot])
+    case .helpInFleet:
+      self.init(
+        "a fleet verifies the codes here, and its verifiers do not count what helpers do: only root "
+          + "can do this", .notPermitted, hints: [asRoot])
+    case .helpedNotEnrolled:
+      self.init("\(name) is not enrolled", .noInput, hints: [])
+    case .helpedEnough:
+      self.init(
+        "helpers did this for \(name) as often as they may: two passes and one unlock in seven days, "
+          + "and three open passes", .refused, hints: [asRoot])
+    case .helpedToday:
+      self.init(
+        "you have done ten acts for others within a day, which is the most", .refused,
+        hints: [asRoot])
+    case .notLocked:
+      self.init("\(name) is not locked: the next code is checked at once", .refused, hints: [])
+    case .nothingToLend:
+      self.init(
+        "\(name) has typed too many wrong codes from everywhere: there is nothing to lend",
+        .refused, hints: [pass])
+    case .off, .disabled, .level, .notEnrolled, .enrolled, .noSuchAuthenticator, .nameTaken,
+      .tooMany, .last, .password, .code, .throttled, .firstCode, .busy, .root, .noAccount, .changed,
+      .failed, .unknown, .inFleet, .notHelper:
+      self.init(
+        "you are not in the helpdesk, or there is none", .notPermitted, hints: [asRoot])
     }
   }
 }

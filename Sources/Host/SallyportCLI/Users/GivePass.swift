@@ -42,6 +42,17 @@ struct GivePass: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
+    let roots: KeyValuePairs = [
+      "--for": lifetime != nil, "--uses": uses != nil, "--revoke": revoke, "--force": force,
+    ]
+    if case .passed(let user, let code, let end)? = try shared.helped(
+      .pass, in: context, roots: roots)
+    {
+      let output = context.output(shared.storeOptions)
+      try tell(of: user.text, code, until: end, uses: 1, output, context)
+      if let number = context.terminal.failure { throw .helpersPassUnseen(errno: number) }
+      return
+    }
     let subject = try shared.open(in: context)
     let person = try subject.person()
     try person.rehearse()
@@ -66,23 +77,32 @@ struct GivePass: Verb {
     }
     try person.amend(.give(pass), of: pending)
     let name = person.account.name.text
-    let shown = BackupCode.grouped(code)
-    let logins = uses == 1 ? "one login" : "\(uses) logins"
-    subject.output.answer(
-      Given(user: name, pass: shown, expires: fact(pass.expires), uses: uses),
-      """
-      A pass for \(name), to be typed where a code is asked for:
-
-          \(shown)
-
-      Good for \(logins), until \(whenText(pass.expires, seenFrom: now)). Not shown again.
-      """)
+    try tell(
+      of: name, code, until: pass.expires, uses: uses, subject.output, subject.context)
     if let number = subject.context.terminal.failure { throw .passUnseen(errno: number) }
     if !person.policy.acceptsPasses || person.policy.demandsKind {
       subject.output.warn(
         "the policy refuses passes (factor_pass = off, or a mandatory factor), but in logins for "
           + "which a rule says otherwise")
     }
+  }
+
+  private func tell(
+    of name: String, _ code: Secret, until end: UnixTime, uses: UInt8, _ output: Output,
+    _ context: Context
+  ) throws(CommandError) {
+    let shown = BackupCode.grouped(code)
+    let logins = uses == 1 ? "one login" : "\(uses) logins"
+    let time = whenText(end, seenFrom: try context.time())
+    output.answer(
+      Given(user: name, pass: shown, expires: fact(end), uses: uses),
+      """
+      A pass for \(name), to be typed where a code is asked for:
+
+          \(shown)
+
+      Good for \(logins), until \(time). Not shown again.
+      """)
   }
 
   private struct Given: Encodable {
@@ -116,6 +136,15 @@ extension CommandError {
     Message(
       "\($0.who) has the uid 0: with a pass nothing but its password keeps root safe", .refused,
       hints: [$0.again("--force", remark: "gives it all the same")])
+  }
+
+  /// The same of a helper's, which he cannot end.
+  fileprivate static func helpersPassUnseen(errno number: Int32) -> CommandError {
+    CommandError {
+      Message(
+        "standard output: \(errnoText(number)); the pass was stored but not shown", .inputOutput,
+        hints: ["sudo \($0.command("pass", "--revoke"))", $0.command("pass")])
+    }
   }
 
   /// Writing to standard output failed after the pass was stored.

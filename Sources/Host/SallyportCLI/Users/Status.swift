@@ -21,7 +21,15 @@ struct Status: Verb {
   /// error.
   func status(in context: Context) throws(CommandError) -> Int32 {
     if try shared.own(in: context, roots: ["--conf": policy.conf != nil]) != nil {
-      return try ownStatus(context)
+      let session = OwnSession(context, shared.storeOptions)
+      let (enrollment, state) = try session.status()
+      return try status(of: enrollment, state, session.output, context)
+    }
+    if case .status(let enrollment, let state)? = try shared.helped(
+      .status, in: context, roots: ["--conf": policy.conf != nil])
+    {
+      return try status(
+        of: enrollment, state, context.output(shared.storeOptions), context)
     }
     let subject = try shared.open(in: context, for: .none)
     let person = try subject.person(policy)
@@ -72,16 +80,16 @@ struct Status: Verb {
     return message.status.rawValue
   }
 
-  /// Of a user who is not root: what his session tells, under the policy of this machine.
-  private func ownStatus(_ context: Context) throws(CommandError) -> Int32 {
-    let session = OwnSession(context, shared.storeOptions)
-    let (enrollment, state) = try session.status()
+  /// For a user who is not root: what his session tells, under the policy of this machine.
+  private func status(
+    of enrollment: Enrollment, _ state: LoginState, _ output: Output, _ context: Context
+  ) throws(CommandError) -> Int32 {
     let account = Account(name: enrollment.user, uid: enrollment.uid)
     let policy = context.policy(at: policy.conf, for: account, in: Store())
     let report = StatusReport(
       enrollment, state, nil, under: policy, at: try context.time())
     let unseen = "\n\nWays in: only root can tell"
-    return tell(report, unseen, session.output)
+    return tell(report, unseen, output)
   }
 }
 

@@ -13,7 +13,7 @@ struct StoreFacts {
   /// Why the directories of users could not be listed.
   var error: StoreTrouble?
   var decoyError: StoreTrouble?
-  /// The store's directory, its `users` and, where there is one, its `acts`.
+  /// The store's directory, its `users` and, where there are any, its `acts` and `helpdesk`.
   var directories: [String: FileFacts] = [:]
   /// Paths of files that a crash left behind: they belong to no user and are older than a minute.
   var leftovers: [String] = []
@@ -98,7 +98,7 @@ extension StoreFacts {
   ) {
     self.path = path
     knowsAllAccounts = NameSources(of: "passwd", on: machine).areFiles
-    for directory in [path, "\(path)/users", "\(path)/acts"] {
+    for directory in [path, "\(path)/users", "\(path)/acts", "\(path)/helpdesk"] {
       directories[directory] = machine.file(directory).value
     }
     disk = machine.disk(path)

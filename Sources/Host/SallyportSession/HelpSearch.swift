@@ -1,0 +1,105 @@
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import SessionProtocol
+
+/// Collects what `permission(toHelp:)` decides on. What fails of the machine ends the session.
+struct HelpSearch {
+  private let session: Session
+  private var settings = HelpdeskSettings()
+  /// The one to be helped, and his policy.
+  private(set) var person: Account?
+  private(set) var context: LoginContext?
+  /// What stands in the way, for the log.
+  private(set) var why = ""
+
+  init(_ session: Session) { self.session = session }
+
+  mutating func facts(for name: UserName) throws(Session.Ending) -> HelpFacts {
+    var facts = HelpFacts()
+    let helper = session.client.account
+    guard try readSettings(), let group = settings.group?.words.first else { return facts }
+    facts.may = settings.may
+    facts.isHelper = isMember(helper, of: [group])
+    // Nobody else asks about anybody.
+    guard facts.isHelper == .yes else { return facts }
+    let own = session.context(of: helper)
+    guard own.policy.isEnabled else { throw .refused(.disabled) }
+    facts.helperID = try session.enrolled(own)?.enrollmentID
+    guard let found = try account(name), let uid = found.uid else {
+      why = "no account of this name"
+      return facts
+    }
+    let context = session.context(of: found)
+    (person, self.context) = (found, context)
+    facts.uid = uid
+    facts.isHimself = uid == session.client.user
+    facts.isHelped = isMember(found, of: settings.helped?.words ?? [])
+    facts.isNever = isMember(found, of: settings.never?.words ?? [])
+    facts.isAnotherHelper = isMember(found, of: [group])
+    facts.isInFleet = own.policy.isFleet || context.policy.isFleet
+    (facts.canBecomeRoot, why) = power(found)
+    // A file of before may be here of somebody of a fleet.
+    if !facts.isInFleet { facts.enrollmentID = try enrollment(of: found, context) }
+    return facts
+  }
+
+  /// False where nobody is helped: there is no helpdesk, or the file is not what it should be.
+  private mutating func readSettings() throws(Session.Ending) -> Bool {
+    let environment = session.environment
+    let path = environment.policyFile ?? bytes(of: Store.usualPolicy)
+    let text = try session.found { () throws(StoreTrouble) in
+      try session.store.policyText(at: path, optional: environment.policyFile == nil)
+    }
+    guard let text else { return false }
+    settings = HelpdeskSettings(text)
+    if settings.group == nil { return false }
+    // A login would complain of other lines.
+    let nobody = PolicyRequest(
+      service: [], user: nil, isRemote: false, address: nil, parse: Addresses.numeric,
+      membership: { _ in .no })
+    let problem =
+      settings.problems.first ?? PolicyFile(text, base: Policy(), nobody).problem
+    guard let problem else { return true }
+    SessionLog.write(
+      .error,
+      .trouble(
+        .malformed(path: Path(path).text, problem), user: session.client.account.name.bytes,
+        from: nil, .local(own: true)))
+    return false
+  }
+
+  /// The account of this very name, whose uid leads back to it; nil where there is none.
+  private func account(_ name: UserName) throws(Session.Ending) -> Account? {
+    try session.found { () throws(StoreTrouble) -> Account? in
+      let found = try session.environment.find(name)
+      guard let uid = found.uid, found.name == name else { return nil }
+      let owner = try session.environment.owner(uid)
+      return owner?.name == name && owner?.uid == uid ? found : nil
+    }
+  }
+
+  private func enrollment(of account: Account, _ context: LoginContext) throws(Session.Ending)
+    -> UInt64?
+  {
+    try session.found { () throws(StoreTrouble) in
+      try session.authority.enrolled(account, in: context)?.enrollmentID
+    }
+  }
+
+  /// In one of the groups, for certain; no if in none of them, for certain.
+  private func isMember(_ account: Account, of groups: [[UInt8]]) -> Tristate {
+    let all = groups.map { session.environment.isMember(account, $0) }
+    return all.contains(.yes) ? .yes : all.contains(.unknown) ? .unknown : .no
+  }
+
+  private func power(_ account: Account) -> (Tristate, String) {
+    switch session.environment.rootPower(account) {
+    case .none: (.no, "")
+    case .some(let place): (.yes, place)
+    case .unknown(let why): (.unknown, why)
+    }
+  }
+}

@@ -123,6 +123,19 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
     }
   }
 
+  @Test func `is not known where a file includes itself without end`() throws {
+    let endless = RuleFiles(
+      text: {
+        $0.hasPrefix("/etc/sudoers") || $0.hasSuffix("/x") ? .seen("@include ./x\n") : .absent
+      },
+      names: { _ in [] })
+    guard case .unknown(let why) = try power(RootNames(of: endless)) else {
+      Issue.record("it is known")
+      return
+    }
+    #expect(why.hasSuffix("too many files"))
+  }
+
   @Test func `is no where sudo has its usual plug-ins`() throws {
     let text = "# Plugin x y z\nPlugin sudoers_policy sudoers.so\nPath askpass /bin/x\n"
     #expect(try power(rules(["/etc/sudo.conf": text])) == .none)

@@ -6,6 +6,8 @@ struct SudoersNames {
   private let files: RuleFiles
   private var seen: Set<String> = []
 
+  private static let mostFiles = 1000
+
   init(_ files: RuleFiles) { self.files = files }
 
   /// Of sudo, of sudo-rs, and of the vendor where the administrator has none.
@@ -46,6 +48,8 @@ struct SudoersNames {
 
   private mutating func read(_ path: String) {
     guard seen.insert(path).inserted else { return }
+    // One that includes itself by another path has no end.
+    if seen.count > SudoersNames.mostFiles { return found.miss("\(path): too many files") }
     switch files.text(path) {
     case .absent: return
     case .unseen(let why): found.miss(why)

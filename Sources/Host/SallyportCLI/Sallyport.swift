@@ -34,7 +34,8 @@ package struct Sallyport: ParsableCommand {
           name: "User",
           subcommands: [
             Enroll.self, Status.self, List.self, Verify.self, BackupCodes.self, GivePass.self,
-            Unlock.self, Forget.self, Adopt.self, Unenroll.self, Import.self, Log.self,
+            Restore.self, Unlock.self, Forget.self, Adopt.self, Unenroll.self, Import.self,
+            Log.self,
           ]),
         CommandGroup(
           name: "Authenticator",

@@ -235,6 +235,7 @@ extension EnrollmentChange {
     switch self {
     case .create(let enrollment): enrollment.authenticators.map(\.name)
     case .add(let more, _): before + more.map(\.name)
+    case .replace(let made, _, _): made.map(\.name)
     case .remove(let name): before.filter { $0 != name }
     case .rename(let name, let new): before.map { $0 == name ? new : $0 }
     case .renew, .give, .revoke: before

@@ -16,7 +16,9 @@ static int say_nothing(int count, const struct pam_message **messages,
 
 bool sp_pam_is_probe(pam_handle_t *handle) {
   const struct pam_conv *conversation = sp_pam_conversation(handle);
-  return conversation != NULL && conversation->conv == say_nothing;
+  if (conversation == NULL || conversation->conv != say_nothing) return false;
+  *(bool *)conversation->appdata_ptr = true;
+  return true;
 }
 
 // The items on which a module may base its decision. Without PAM_AUTHTOK and PAM_OLDAUTHTOK: the
@@ -42,8 +44,8 @@ static int copy_environment(pam_handle_t *from, pam_handle_t *to) {
   return result;
 }
 
-int sp_pam_probe_account(pam_handle_t *handle, int flags) {
-  static const struct pam_conv conversation = {say_nothing, NULL};
+int sp_pam_probe_account(pam_handle_t *handle, int flags, bool *is_ours) {
+  const struct pam_conv conversation = {say_nothing, is_ours};
   const char *service = sp_pam_item(handle, PAM_SERVICE), *user = sp_pam_item(handle, PAM_USER);
   pam_handle_t *probe = NULL;
   if (service == NULL || user == NULL) return PAM_SYSTEM_ERR;

@@ -65,6 +65,7 @@ extension Login {
     switch step {
     case .prompt(let pending):
       if isRemembered(pending) { return try passRemembered(pending) }
+      mayClaim = mayEnroll && firstFactor(policy) != .none
       return try returnCode(for: try verifyCode(of: pending), of: pending)
     case .skip:
       host.log(.info, .notAsked(user))
@@ -122,6 +123,10 @@ extension Login {
     -> ReturnCode
   {
     switch reply {
+    case .accepted(.claim):
+      try host.setMark(Mark(user: pending.name, .claimed(claim)))
+      if isInSSHD(pending.policy) { try host.setEnvironmentMark(true) }
+      return .success
     case .accepted(let proof):
       try host.setMark(Mark(user: pending.name, .accepted(proof, mayEnroll: mayEnroll)))
       return .success

@@ -150,7 +150,12 @@ extension Login {
     if let password = parts.password { try host.setPassword(password) }
     let origin = pending.context.origin
     do throws(StoreTrouble) {
-      let outcome = try authority.attempt(parts.code, knownAs: known, by: pending, as: role)
+      var outcome = try authority.attempt(parts.code, knownAs: known, by: pending, as: role)
+      if case .refused(.response(.mustEnroll, _)) = outcome, case .last = role, canClaim(pending) {
+        claim = try Random.identifier()
+        outcome = try authority.attempt(
+          parts.code, knownAs: nil, by: pending, as: .claim(claim))
+      }
       if outcome.logLevel == .notice { refusals += 1 }
       let line = LogLine.outcome(
         outcome, number: outcome.logLevel == .notice ? refusals : 1, user: pending.name,
@@ -182,6 +187,21 @@ extension Login {
     } catch {
       // The refusal holds all the same.
     }
+  }
+
+  /// Whether this login can end in enrolling, as far as is known before: what an enrolling asks for
+  /// first is asked here, and a line of ours must be there to ask for it.
+  @inline(never)
+  private func canClaim(_ pending: PendingLogin) -> Bool {
+    let policy = pending.policy
+    guard mayClaim, policy.missing(from: Factors()).hasAuthenticator, !policy.isRefusedByRule
+    else { return false }
+    switch host.probeAccountStack() {
+    case .yes: return true
+    case .yesWithoutUs: host.log(.notice, .noAccountLine(pending.name))
+    case .no(let code): host.log(.notice, .notLetIn(pending.name, code, isRefused: true))
+    }
+    return false
   }
 
   /// The next login of a transaction; nil, and logged, where there is none. Who was refused does

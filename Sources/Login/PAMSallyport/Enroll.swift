@@ -33,6 +33,21 @@ extension Login {
         enrolled: nil))
   }
 
+  /// For a user whose pass the auth phase claimed with this random: what is made takes the place of
+  /// all that is enrolled.
+  func enroll(_ account: Account, _ context: LoginContext, byPass claim: UInt64)
+    throws(StoreTrouble) -> ReturnCode
+  {
+    guard let pending = try authority.enrolled(account, in: context) else {
+      host.log(.notice, .denied(account.name.bytes, .notEnrolled))
+      return .denied
+    }
+    return hold(
+      EnrollmentConversation(
+        login: self, account: account, context: context, level: .required,
+        wanted: context.policy.missing(from: Factors()), enrolled: pending, claim: claim))
+  }
+
   /// What an enrollment lacks and has room for: only root can make room, and a user with a correct
   /// code would be locked out until then.
   func lacking(_ pending: PendingLogin) -> Factors {
@@ -114,6 +129,11 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
   let wanted: Factors
   /// nil if there is no enrollment yet.
   let enrolled: PendingLogin?
+  /// Of the pass by which it is replaced; 0: it is not.
+  var claim: UInt64 = 0
+
+  /// Whether nothing of what is enrolled stays.
+  var isNew: Bool { enrolled == nil || claim != 0 }
 
   var host: Application { login.host }
   var policy: Policy { context.policy }
@@ -122,7 +142,7 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
   /// first codes were correct; what is stored stays.
   func run() -> End {
     do throws(PAMFailure) {
-      guard wanted.hasAuthenticator || enrolled != nil, try isWelcome() else { return .putOff }
+      guard wanted.hasAuthenticator || !isNew, try isWelcome() else { return .putOff }
       var made: [Authenticator] = []
       for kind in policy.factorOrder.kinds {
         guard kind != .backupCode, wanted.contains(kind) else { continue }
@@ -140,7 +160,7 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
 
   /// No secret is shown if nobody answers, and an empty answer is not a yes.
   private func isWelcome() throws(PAMFailure) -> Bool {
-    var text = LogLine(enrolled == nil ? "Two-factor login" : "Another factor")
+    var text = LogLine(isNew ? "Two-factor login" : "Another factor")
     text.add(level == .required ? " is required on " : " is available on ")
     text.add(HostName.label.bytes)
     text.add(". Time is short: first install\nan authenticator app, such as Aegis, FreeOTP or ")
@@ -170,15 +190,16 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
   // MARK: the end
 
   private func finish(_ made: [Authenticator]) throws(PAMFailure) -> End {
-    let isNew = enrolled == nil
     let hasCodes = policy.backupCode != .off && (isNew || wanted.contains(.backupCode))
     do throws(StoreTrouble) {
       let codes = try BackupCodeSet.fresh(count: hasCodes ? BackupCodeSet.usualCodes : 0)
       guard try save(made, codes.set) else { return .meanwhile }
+      let action: StaticString =
+        claim != 0 ? "replaced-by-pass" : isNew ? "enrolled" : "added"
       host.log(
         .notice,
         .changed(
-          of: account.name.bytes, isNew: isNew, made, codes.set, from: host.remoteHost(),
+          of: account.name.bytes, by: action, made, codes.set, from: host.remoteHost(),
           context.origin))
       showEnd(codes.codes)
       return .done
@@ -190,7 +211,9 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
   /// False if somebody else changed the enrollment meanwhile.
   private func save(_ made: [Authenticator], _ codes: BackupCodeSet?) throws(StoreTrouble) -> Bool {
     let change: EnrollmentChange
-    if enrolled != nil {
+    if claim != 0 {
+      change = .replace(made, backupCodes: codes, claim: claim)
+    } else if enrolled != nil {
       change = .add(made, backupCodes: codes)
     } else {
       let enrollment = Enrollment(

@@ -18,7 +18,7 @@ extension EnrollmentConversation {
       _ = try unavailable(error)
       return nil
     }
-    try showSecret(of: draft, isFirst: enrolled == nil && made.isEmpty)
+    try showSecret(of: draft, isFirst: isNew && made.isEmpty)
     let first = try draft.firstCode(
       under: policy, now: { () throws(StoreTrouble) in try login.store.now() },
       ask: { question throws(PAMFailure) in try host.ask(bytes(of: question), echo: true) },
@@ -40,7 +40,8 @@ extension EnrollmentConversation {
     let usual = CodeParameters.standard
     let counted = CodeParameters(type: .hotp, algorithm: usual.algorithm, digits: usual.digits)
     let parameters = kind == .hotp ? counted ?? usual : usual
-    let taken = (enrolled?.shape.authenticators ?? []).map { $0.name } + made.map { $0.name }
+    let present = isNew ? [] : enrolled?.shape.authenticators ?? []
+    let taken = present.map { $0.name } + made.map { $0.name }
     return try Draft(
       for: account.name, named: freeName(for: parameters.type, beside: taken),
       parameters, secret: try Random.secret(count: parameters.algorithm.secretLength),

@@ -139,11 +139,12 @@ extension LogLine {
 
   /// Every change of an enrollment by a login begins with the same words: alerts look for them.
   static func changed(
-    of user: [UInt8], isNew: Bool, _ authenticators: [Authenticator], _ codes: BackupCodeSet?,
-    from host: [UInt8]?, _ origin: Origin
+    of user: [UInt8], by action: StaticString, _ authenticators: [Authenticator],
+    _ codes: BackupCodeSet?, from host: [UInt8]?, _ origin: Origin
   ) -> LogLine {
     var line = LogLine("enrollment changed in the login: ")
-    line.add(isNew ? "action=enrolled" : "action=added")
+    line.add("action=")
+    line.add(action)
     line.add(user: user)
     for authenticator in authenticators {
       line.add(authenticator: authenticator.name)

@@ -25,6 +25,11 @@ final class Login<Application: PAMApplication, Store: LoginStore> {
   let earlier: Mark?
   /// Refusals of this transaction, but for malformed answers.
   var refusals = 0
+  /// Whether this line is in the auth phase, after a first factor and where it can be followed by
+  /// an enrolling, so that a pass can be claimed that must end in one.
+  var mayClaim = false
+  /// The random with which one was.
+  var claim: UInt64 = 0
 
   init(
     _ host: Application, _ arguments: ModuleArguments, store: Store, service: any CodeAuthority,

@@ -16,7 +16,7 @@ package func manageAccount(
     // What was left for the next line in the auth phase is past. It harms little if it stays.
     do throws(PAMFailure) { try host.setMark(nil) } catch {}
   }
-  guard mark != nil || arguments.demand || arguments.isRefusing, !host.isProbe else {
+  guard !host.isProbe, mark != nil || arguments.demand || arguments.isRefusing else {
     return arguments.isRefusing ? .denied : .ignore
   }
   host.log(arguments)
@@ -64,12 +64,7 @@ private func guardSession(_ host: some PAMApplication) -> ReturnCode {
     guard let mark = host.mark()?.forPhases else {
       return isMarked ? refuseSession(host, nil) : .ignore
     }
-    switch mark.result {
-    case .due(.required), .due(.refuse): return refuseSession(host, mark.user)
-    case .due(.offer), .due(.remind), .due(.voluntary), .accepted, .remembered, .replayed,
-      .wrongPassword:
-      return .ignore
-    }
+    return mark.isBinding ? refuseSession(host, mark.user) : .ignore
   } catch {
     host.log(.error, .applicationFailed(error))
     return .denied
@@ -104,6 +99,7 @@ extension Login {
     case .due(let level): return try enroll(account, context, atLeast: level)
     case .accepted(let proof, let mayEnroll):
       return try finish(account, context, proof, mayEnroll: mayEnroll)
+    case .claimed(let claim): return try enroll(account, context, byPass: claim)
     case .remembered, .replayed, .wrongPassword: return .ignore
     }
   }
@@ -112,8 +108,7 @@ extension Login {
   private func answer(another mark: Mark?, _ account: Account?, _ context: LoginContext)
     throws(StoreTrouble) -> ReturnCode
   {
-    var isRefused = false
-    if case .due(.required) = mark?.result { isRefused = true }
+    let isRefused = mark?.isBinding == true
     if arguments.demand, !isRefused { return try demand(account, context) }
     guard mark != nil else { return .ignore }
     if !isRefused, let account, try mayPassUnasked(account, context) { return .ignore }

@@ -8,6 +8,8 @@ package final class Mark: Sendable {
     case due(EnrollmentLevel)
     /// A code was accepted. `mayEnroll`: the line has the word `enroll`.
     case accepted(Proof, mayEnroll: Bool)
+    /// A pass was claimed with this random: the account phase asks to enroll, and must.
+    case claimed(UInt64)
     /// Not asked, because the origin is remembered.
     case remembered
     /// Refused, as the code had been used, until then: for the next prompt on this handle, and for
@@ -30,7 +32,16 @@ package final class Mark: Sendable {
   var forPhases: Mark? {
     switch result {
     case .replayed, .wrongPassword: nil
-    case .due, .accepted, .remembered: self
+    case .due, .accepted, .claimed, .remembered: self
+    }
+  }
+
+  /// Whether the login may not go on before the account phase has enrolled somebody.
+  var isBinding: Bool {
+    switch result {
+    case .due(let level): level == .required || level == .refuse
+    case .claimed: true
+    case .accepted, .remembered, .replayed, .wrongPassword: false
     }
   }
 }

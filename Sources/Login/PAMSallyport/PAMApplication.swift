@@ -43,7 +43,7 @@ package protocol PAMApplication: AnyObject {
   func takeText() -> [UInt8]?
   /// Asks the account stack of this service about this user, beside this transaction.
   func probeAccountStack() -> AccountAnswer
-  /// Whether this transaction is such a question.
+  /// Whether this transaction is such a question, which then knows that a line of ours was asked.
   var isProbe: Bool { get }
   /// Asks libpam to wait before it reports a failure; microseconds.
   func delayFailure(_ microseconds: UInt32)
@@ -56,6 +56,8 @@ package protocol PAMApplication: AnyObject {
 package enum AccountAnswer: Equatable, Sendable {
   /// PAM_SUCCESS or PAM_NEW_AUTHTOK_REQD: the user may log in, the latter with a new password.
   case yes
+  /// The same, but no account line of ours was asked.
+  case yesWithoutUs
   /// Any other return code, or that of a stack that could not be run.
   case no(Int32)
 }

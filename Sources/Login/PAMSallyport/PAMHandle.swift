@@ -117,8 +117,10 @@ import SallyportSystem
   }
 
   package func probeAccountStack() -> AccountAnswer {
-    let code = unsafe sp_pam_probe_account(handle, flags)
-    return code == PAM_SUCCESS || code == PAM_NEW_AUTHTOK_REQD ? .yes : .no(code)
+    var isOurs = false
+    let code = unsafe sp_pam_probe_account(handle, flags, &isOurs)
+    guard code == PAM_SUCCESS || code == PAM_NEW_AUTHTOK_REQD else { return .no(code) }
+    return isOurs ? .yes : .yesWithoutUs
   }
 
   package var isProbe: Bool { unsafe sp_pam_is_probe(handle) }

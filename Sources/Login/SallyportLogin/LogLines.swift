@@ -50,9 +50,10 @@ extension LogLine {
       line.add(user: user)
       line.add(" left=", left)
       line.add(origin, host)
-    case .accepted(.pass(let left)):
+    case .accepted(.pass(let left)), .accepted(.claim(let left)):
       line = LogLine("pass accepted:")
       line.add(user: user)
+      if case .accepted(.claim) = outcome { line.add(" enrolls=yes") }
       line.add(" left=", left)
       line.add(origin, host)
     case .refused(let reason):
@@ -119,6 +120,7 @@ extension LogLine {
       add(",other:")
       add(left.other)
     case .replayed: break
+    case .mustEnroll: add(": this login cannot end in enrolling, as this pass must")
     case .clock(let end):
       add(": the last accepted code is ahead of the clock; codes are refused until unix ")
       add("time ", Int(end.seconds))
@@ -149,6 +151,7 @@ extension Outcome.Reason {
     case .response(.replayed, _): "replayed"
     case .response(.throttled, _): "throttled"
     case .response(.clock, _): "clock"
+    case .response(.mustEnroll, _): "must-enroll"
     }
   }
 }

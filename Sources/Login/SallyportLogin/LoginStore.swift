@@ -36,6 +36,11 @@ package protocol EnrollmentStore: RecordStore {
   func rewrite(
     _ record: Record, _ enrollment: Enrollment, _ change: (LoginState) -> LoginState
   ) throws(StoreTrouble) -> Transaction<Void>
+  /// As `rewrite`, for the login with this random, if it was the last one to claim a pass; the
+  /// record's enrollment is suspended. A store that keeps none answers `changed`.
+  func suspend(
+    _ record: Record, for enrollment: Enrollment, claim: UInt64, at now: UnixTime
+  ) throws(StoreTrouble) -> Transaction<Void>
 }
 
 /// What a login on this machine needs besides: its policy, groups and addresses.
@@ -67,6 +72,10 @@ extension EnrollmentStore {
   package func noteEnrolling(of account: Account, begun time: UnixTime?) throws(StoreTrouble) {}
 
   package func isElsewhere(_ name: UserName) throws(StoreTrouble) -> Bool { false }
+
+  package func suspend(
+    _ record: Record, for enrollment: Enrollment, claim: UInt64, at now: UnixTime
+  ) throws(StoreTrouble) -> Transaction<Void> { .changed }
 }
 
 extension RecordStore {

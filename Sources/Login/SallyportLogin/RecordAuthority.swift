@@ -127,13 +127,22 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
   ) throws(StoreTrouble) -> Amendment {
     if case .create(let enrollment) = change { return try create(enrollment) }
     guard let record = pending?.record else { return .changed }
-    let changed: Enrollment
+    var changed: Enrollment
     do throws(EnrollmentChange.Flaw) {
       changed = try change.applied(to: record.enrollment, record.state)
     } catch {
       return .flawed(error)
     }
-    switch try store.rewrite(record, changed, { change.applied(to: $0, of: changed) }) {
+    let done: Transaction<Void>
+    if case .replace(_, _, let claim) = change {
+      let now = try now()
+      changed.suspended.append(Suspension(id: try Random.identifier(), since: now))
+      done = try store.suspend(record, for: changed, claim: claim, at: now)
+    } else {
+      let changed = changed
+      done = try store.rewrite(record, changed) { change.applied(to: $0, of: changed) }
+    }
+    switch done {
     case .committed: return .done
     case .changed: return .changed
     }

@@ -63,7 +63,8 @@ private func isWithinBounds(_ change: EnrollmentChange, to id: UInt64, of name: 
   case .create(let enrollment):
     must(id == 0 && enrollment.id != 0 && enrollment.user.bytes == name, "enrolls another")
     must((1...8).contains(enrollment.authenticators.count), "how many authenticators")
-  case .add(let authenticators, _): must(id != 0 && authenticators.count <= 8, "adds")
+  case .add(let authenticators, _), .replace(let authenticators, _, _):
+    must(id != 0 && authenticators.count <= 8, "adds")
   case .give(let pass):
     must(id != 0, "gives a pass to nobody")
     must(pass.id != 0 && Pass.usesRange.contains(UInt64(pass.uses)), "a pass")

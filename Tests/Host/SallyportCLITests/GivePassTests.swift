@@ -68,7 +68,29 @@ import Testing
     #expect(bench.run("pass", "daemon", "--for", time).status == 64)
   }
 
-  @Test(arguments: [["--for", "2h"], ["--uses", "1"], ["--force"]])
+  private struct Enrolls: Decodable {
+    struct Open: Decodable { let enrolls: Bool? }
+    struct Suspended: Decodable { let id: String }
+    let passes: [Open]
+    let suspended: [Suspended]
+  }
+
+  @Test func `That enrolls is told of, and good for nothing else`() throws {
+    let given = try bench.run("pass", "daemon", "--enroll", "--json").json(Given.self)
+    #expect(given.uses == 1)
+    let told = try bench.run("status", "daemon", "--json").json(Enrolls.self)
+    #expect(told.passes.map(\.enrolls) == [true] && told.suspended.isEmpty)
+    #expect(bench.run("status", "daemon").answer.contains("one that enrolls again"))
+    let refused = bench.run(
+      "verify", "--user", "daemon", on: FakeTerminal([.types(given.pass)]))
+    #expect(refused.status == 1 && refused.aside.contains("ends in enrolling"))
+    #expect(try open() == [3])
+    #expect(bench.run("pass", "daemon", "--enroll", "--uses", "2").status == 64)
+    let none = bench.run("restore", "daemon", "--yes")
+    #expect(none.status == 1 && none.aside.contains("nothing can be restored"))
+  }
+
+  @Test(arguments: [["--for", "2h"], ["--uses", "1"], ["--force"], ["--enroll"]])
   func `Is not given by what revokes it`(words: [String]) {
     #expect(bench.run(arguments: ["pass", "daemon", "--revoke"] + words).status == 64)
   }

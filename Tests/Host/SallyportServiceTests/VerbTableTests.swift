@@ -108,6 +108,7 @@ struct `The verbs of a login, by the service` {
       case .wrongCode: "wrong-code"
       case .replayed: "replayed"
       case .throttled: "throttled"
+      case .mustEnroll: "must-enroll"
       case .clock: "clock"
       }
     }

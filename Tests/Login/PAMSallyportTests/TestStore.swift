@@ -12,7 +12,7 @@ import Testing
 final class TestStore: LoginStore {
   enum Call: CaseIterable {
     case account, now, load, loadDecoy, note, count, transact, rehearse, noteEnrolling, create
-    case rewrite
+    case rewrite, suspend
   }
 
   static let secret = Array("12345678901234567890".utf8)
@@ -104,6 +104,13 @@ final class TestStore: LoginStore {
   ) throws(StoreTrouble) -> Transaction<Void> {
     try meet(.rewrite)
     return try store.rewrite(record, enrollment, change)
+  }
+
+  func suspend(
+    _ record: Record, for enrollment: Enrollment, claim: UInt64, at now: UnixTime
+  ) throws(StoreTrouble) -> Transaction<Void> {
+    try meet(.suspend)
+    return try store.suspend(record, for: enrollment, claim: claim, at: now)
   }
 
   func transact<Verdict>(

@@ -13,6 +13,11 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
   var backupCodes: [String] = []
   var scratchCodes: [String] = []
   var usedBackupCodes: UInt64 = 0
+  var passes:
+    [(
+      code: String, created: UnixTime, expires: UnixTime, uses: UInt8, used: UInt8, enrolls: Bool
+    )] = []
+  var claim: UInt64?
   var policy = Policy()
   var origins: [KnownOrigin] = []
   var known = Bucket.full
@@ -56,6 +61,14 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
       let place = UInt64(backupCodes.count + scratchCodes.count)
       if words.count > 1 { usedBackupCodes |= 1 << place }
       scratchCodes.append(words[0])
+    case "pass":
+      passes.append(
+        (
+          words[0].filter { $0 != "-" }, UnixTime(try value(words[1])),
+          UnixTime(try value(words[2])), try value(words[3]), try value(words[4]),
+          words.count > 5
+        ))
+    case "claim": claim = try value(rest)
     case "policy": for word in words { try Self.set(word, in: &policy) }
     case "elsewhere":
       var other = Policy()
@@ -105,6 +118,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     case "totp": policy.totp = parts[1] == "off" ? .off : .on
     case "hotp": policy.hotp = parts[1] == "off" ? .off : .on
     case "backup": policy.backupCode = parts[1] == "off" ? .off : .on
+    case "pass": policy.acceptsPasses = parts[1] != "off"
     case "ahead": policy.lookAhead = try value(parts[1])
     case "budget": policy.guessBudget = GuessProbability(units: try value(parts[1]))
     case _: throw ParseError.line(word)

@@ -15,16 +15,24 @@ private func madeSet(_ codes: [String], _ scratch: [String]) throws -> BackupCod
 
 extension DecisionCase {
   func enrollment() throws -> Enrollment {
-    try made(
+    var enrollment = try made(
       authenticators,
       (backupCodes + scratchCodes).isEmpty
         ? nil : madeSet(backupCodes, scratchCodes))
+    for (index, pass) in passes.enumerated() {
+      enrollment.passes.append(
+        Pass(
+          id: UInt64(index + 1), digest: try Pass.digest(secret(pass.code.utf8), of: enrollment.id),
+          created: pass.created, expires: pass.expires, uses: pass.uses, enrolls: pass.enrolls))
+    }
+    return enrollment
   }
 
   func state(for enrollment: Enrollment) throws -> LoginState {
     var state = LoginState(initialFor: enrollment)
     state.backupCodes?.used = usedBackupCodes
     (state.known, state.other, state.origins) = (known, other, origins)
+    for index in state.passes.indices { state.passes[index].used = passes[index].used }
     state.slip = try slip.map {
       Slip(
         authenticator: try id(of: $0[0]), position: try value($0[1]),
@@ -46,23 +54,27 @@ extension DecisionCase {
     return try decide(
       on: response, enrollment: enrollment, state: state, from: origin, through: label("sshd"),
       at: now, under: policy,
-      as: isFirstPass
-        ? .firstPass
-        : .last(
-          givingBack: charged.map {
-            Charge(enrollmentID: enrollment.id, isKnown: $0.isKnown, amount: $0.amount)
-          }))
+      as: role(for: enrollment))
+  }
+
+  private func role(for enrollment: Enrollment) -> ResponseRole {
+    if let claim { return .claim(claim) }
+    if isFirstPass { return .firstPass }
+    return .last(
+      givingBack: charged.map {
+        Charge(enrollmentID: enrollment.id, isKnown: $0.isKnown, amount: $0.amount)
+      })
   }
 
   /// The state before it, with what the case says of the state after it.
   func wantedState(before: LoginState, _ decision: Decision) throws -> LoginState {
     var state = before
     state.origins.removeAll { $0.lastSeen > now }
-    if case .address(let address) = origin, decision.proof != nil {
+    if case .address(let address) = origin, let proof = decision.proof, !proof.isPass {
       state.origins.removeAll { $0.origin == address }
       state.origins = [KnownOrigin(origin: address, lastSeen: now)] + state.origins
     }
-    if decision.proof != nil { state.slip = nil }
+    if let proof = decision.proof, !proof.isPass { state.slip = nil }
     for words in after { try apply(words, to: &state) }
     return state
   }
@@ -74,6 +86,10 @@ extension DecisionCase {
         spent: GuessProbability(units: try value(words[1])),
         since: words.count > 2 ? UnixTime(try value(words[2])) : now)
     case "slip" where words[1] == "none": state.slip = nil
+    case "pass":
+      let index: Int = try value(words[1])
+      state.passes[index - 1].used = try value(words[2])
+      if words.count > 3 { state.passes[index - 1].claim = try value(words[3]) }
     case "slip":
       state.slip = Slip(
         authenticator: try id(of: words[1]), position: try value(words[2]), time: now,
@@ -106,6 +122,7 @@ struct StateFacts: Equatable {
   let slip: Slip?
   let refunds: Refunds
   let origins: [NetworkAddress]
+  let passes: [String]
 }
 
 extension Refunds {
@@ -122,7 +139,7 @@ extension LoginState {
       authenticators: authenticators.map {
         "\($0.id): \($0.lastAccepted.map { "\($0)" } ?? "none"), \($0.drift)"
       }, used: backupCodes?.used, buckets: [known, other], slip: slip, refunds: refunds,
-      origins: origins.map(\.origin))
+      origins: origins.map(\.origin), passes: passes.map { "\($0.used) \($0.claim)" })
   }
 }
 
@@ -133,11 +150,13 @@ extension Decision {
     case .accept(.authenticator(let name, let drift)): ["accept", name.text, "\(drift)"]
     case .accept(.backupCode(let left)): ["accept-backup", "\(left)"]
     case .accept(.pass(let left)): ["accept-pass", "\(left)"]
+    case .accept(.claim(let left)): ["accept-claim", "\(left)"]
     case .refuse(.malformed(let malformation)):
       ["refuse", "malformed", malformation == .sshdDummy ? "sshd-dummy" : "\(malformation)"]
     case .refuse(.wrongCode): ["refuse", "wrong-code"]
     case .refuse(.replayed): ["refuse", "replayed"]
     case .refuse(.throttled): ["refuse", "throttled"]
+    case .refuse(.mustEnroll): ["refuse", "must-enroll"]
     case .refuse(.clock(let until)): ["refuse", "clock", "\(until.seconds)"]
     }
   }

@@ -54,6 +54,8 @@ import Testing
     case .create(let enrollment): "create \(text(try #require(enrollment.written())))"
     case .add(let authenticators, let codes):
       "add \(authenticators.map(facts)) \(codes as Any)"
+    case .replace(let authenticators, let codes, let claim):
+      "replace \(authenticators.map(facts)) \(codes as Any) \(claim)"
     case .remove, .rename, .renew, .give, .revoke: "\(change)"
     }
   }

@@ -8,10 +8,13 @@ import Testing
   private static let made = UnixTime(1_700_000_000)
   private let code = "P7KMF2X9QD4TW0HZA"
 
-  private func pass(_ id: UInt64 = 7, uses: UInt8 = 1, code: String? = nil) throws -> Pass {
+  private func pass(
+    _ id: UInt64 = 7, uses: UInt8 = 1, code: String? = nil, enrolls: Bool = false
+  ) throws -> Pass {
     Pass(
       id: id, digest: try Pass.digest(secret((code ?? self.code).utf8), of: 0xe0e0),
-      created: Self.made, expires: UnixTime(Self.made.seconds + 7200), uses: uses)
+      created: Self.made, expires: UnixTime(Self.made.seconds + 7200), uses: uses,
+      enrolls: enrolls)
   }
 
   private func enrollment(_ passes: [Pass]) throws -> Enrollment {
@@ -132,6 +135,55 @@ import Testing
     #expect(try StateRecord.read(file).state == state)
   }
 
+  @Test func `is read as it was written where it enrolls, and was claimed`() throws {
+    var enrollment = try enrollment([try pass(1), try pass(2, enrolls: true)])
+    enrollment.suspended = [
+      Suspension(id: 3, since: Self.made), Suspension(id: 4, since: UnixTime(Int64.max)),
+    ]
+    let read = try Enrollment.read(try #require(enrollment.written()))
+    #expect(read.passes == enrollment.passes && read.suspended == enrollment.suspended)
+    #expect(read.suspended[0].until.seconds == Self.made.seconds + 604_800)
+    #expect(read.suspended[1].until.seconds == Int64.max)
+    var state = LoginState(initialFor: enrollment)
+    let short = try StateRecord.fresh(state)
+    state.passes[1].claim = 0xc1a1
+    let long = try StateRecord.fresh(state)
+    #expect(try StateRecord.read(long).state == state)
+    // Only where one is claimed it is longer, by a number for each pass.
+    #expect(long[16] - short[16] == 16)
+    state.distrustLoss(of: enrollment, at: Self.made)
+    #expect(state.passes.allSatisfy { $0.claim == 0 && $0.used == .max })
+  }
+
+  @Test func `belongs to the last login that claimed it, until it ends`() throws {
+    let enrollment = try enrollment([try pass(1), try pass(2, enrolls: true)])
+    var state = LoginState(initialFor: enrollment)
+    let end = UnixTime(Self.made.seconds + 7200)
+    #expect(!enrollment.isClaimed(by: 0, state, at: Self.made))
+    (state.passes[0].claim, state.passes[1].claim, state.passes[1].used) = (5, 6, 3)
+    #expect(enrollment.isClaimed(by: 6, state, at: Self.made))
+    #expect(!enrollment.isClaimed(by: 5, state, at: Self.made))
+    #expect(!enrollment.isClaimed(by: 6, state, at: end))
+    state.passes[1].seen = end
+    #expect(!enrollment.isClaimed(by: 6, state, at: Self.made))
+  }
+
+  @Test func `replaces all that is enrolled, and no more than eight times a week`() throws {
+    var full = try enrollment([try pass(1, enrolls: true), try pass(2)])
+    full.suspended = (1...7).map { Suspension(id: $0, since: Self.made) }
+    let state = LoginState(initialFor: full)
+    let one = try authenticator(9, "new")
+    let changed = try EnrollmentChange.replace([one], backupCodes: nil, claim: 1)
+      .applied(to: full, state)
+    #expect(changed.authenticators.map(\.id) == [9])
+    #expect(changed.backupCodes == nil && changed.passes.isEmpty && changed.id == full.id)
+    full.suspended.append(Suspension(id: 8, since: Self.made))
+    #expect(throws: EnrollmentChange.Flaw.tooManyPasses) {
+      try EnrollmentChange.give(try pass(3, enrolls: true)).applied(to: full, state)
+    }
+    #expect(try EnrollmentChange.give(try pass(3)).applied(to: full, state).passes.count == 3)
+  }
+
   @Test func `begins with P, and is told from a password before it`() throws {
     let random = try #require(Secret([UInt8](repeating: 0xff, count: 10)))
     let code = try #require(Pass.code(from: random))
@@ -150,12 +202,12 @@ import Testing
 
   private static let sections = [
     ("expires = soon", "expires"), ("uses = 6", "uses"), ("uses = 0", "uses"),
-    ("code = 00", "code"),
+    ("code = 00", "code"), ("enrolls = no", "enrolls"), ("created = soon", "created"),
   ]
 
   @Test(arguments: sections)
   func `is an error with a wrong value`(line: String, key: String) throws {
-    let written = try #require(try enrollment([try pass()]).written())
+    let written = try #require(try enrollment([try pass(enrolls: true)]).written())
     let lines = String(decoding: written.bytes(in: 0..<written.count), as: UTF8.self)
       .split(separator: "\n", omittingEmptySubsequences: false)
     let changed = lines.map { $0.hasPrefix("\(key) = ") ? Substring(line) : $0 }

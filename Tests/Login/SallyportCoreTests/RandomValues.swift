@@ -78,7 +78,7 @@ extension Seeded {
       },
       backupCodes: flip() ? nil : BackupCodeState(setID: id(), used: number64(), lastUse: use()),
       passes: (0..<number(0...3)).map { _ in
-        PassState(id: id(), used: byte(), seen: anyTime())
+        PassState(id: id(), used: byte(), seen: anyTime(), claim: flip() ? 0 : next())
       },
       known: Bucket(spent: GuessProbability(units: number64()), since: anyTime()),
       other: Bucket(spent: GuessProbability(units: number64()), since: anyTime()),

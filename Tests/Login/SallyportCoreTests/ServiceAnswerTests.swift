@@ -255,9 +255,9 @@ import Testing
   @Test func `has no outcome that no login has`() throws {
     let verb = try Self.verbs()[1]
     let outcomes: [[UInt8]] = [
-      [0xa5, 0, 1, 0x78, 0, 0, 0, 0], [0xa5, 4, 1], [0xa5, 3, 6], [0xa5, 2, 65],
+      [0xa5, 0, 1, 0x78, 0, 0, 0, 0], [0xa5, 5, 1], [0xa5, 3, 6], [0xa5, 4, 6], [0xa5, 2, 65],
       [0xa5, 1, 0, 0, 0, 0, 0],
-      [0x5a, 8], [0x5a, 2, 6] + [UInt8](repeating: 0, count: 16),
+      [0x5a, 9], [0x5a, 2, 6] + [UInt8](repeating: 0, count: 16),
     ]
     for outcome in outcomes { #expect(ServiceAnswer.decode([1] + outcome, to: verb) == nil) }
     let dear = Charge(

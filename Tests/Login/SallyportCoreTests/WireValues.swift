@@ -58,17 +58,21 @@ extension Seeded {
       .prepare(mayEnroll: flip(), after: pick(FirstFactor.allCases)),
       .attempt(
         try secret(typed), knownAs: flip() ? nil : pick(Malformation.allCases),
-        as: pick([.firstPass, .last(givingBack: nil), .last(givingBack: charge())])),
+        as: pick([
+          .firstPass, .last(givingBack: nil), .last(givingBack: charge()), .claim(next()),
+        ])),
       .enrolled, .level, .remember, .count, .rehearse,
     ]
     let changes: [EnrollmentChange] = [
       .create(enrollment), .add(enrollment.authenticators, backupCodes: enrollment.backupCodes),
       .add([], backupCodes: codes), .remove(label()), .rename(label(), to: label()),
       .renew(codes), .revoke,
+      .replace(enrollment.authenticators, backupCodes: enrollment.backupCodes, claim: next()),
       .give(
         Pass(
           id: id(), digest: bytes(32), created: UnixTime(Int64(next() >> 1)),
-          expires: UnixTime(Int64(next() >> 1)), uses: UInt8(number(1...5)))),
+          expires: UnixTime(Int64(next() >> 1)), uses: UInt8(number(1...5)),
+          enrolls: flip())),
     ]
     for change in changes {
       if case .create = change {
@@ -93,13 +97,14 @@ extension Seeded {
     let refusals: [Refusal] =
       [
         .wrongCode(nil), .wrongCode(charge), .replayed(until: anyTime()), .throttled,
-        .clock(until: anyTime()),
+        .clock(until: anyTime()), .mustEnroll,
       ]
       + Malformation.allCases.map { .malformed($0) }
     let outcomes: [Outcome] =
       [
         .accepted(.authenticator(name: label(), drift: Int32(truncatingIfNeeded: next()))),
         .accepted(.backupCode(left: number(0...64))), .accepted(.pass(left: number(0...5))),
+        .accepted(.claim(left: number(0...5))),
         .refused(.notEnrolled),
         .refused(.unknownUser),
       ]

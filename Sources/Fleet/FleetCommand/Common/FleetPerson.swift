@@ -62,6 +62,15 @@ struct FleetPerson: Person {
     }
   }
 
+  /// What it would bring back, hosts that are cut off may have used.
+  package func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment {
+    throw .notInFleet
+  }
+
+  package func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError) {
+    throw .notInFleet
+  }
+
   /// Each has the time of a whole login.
   package func authority() throws(CommandError) -> any CodeAuthority {
     // The service looks up the account, too.

@@ -91,6 +91,17 @@ extension MoveFault {
     ]
   }
 
+  static let replacedByPass = MoveFault(
+    .refused,
+    "has a pass that enrolls, or enrolled by one within seven days: what can be restored stays on "
+      + "this machine", unchanged
+  ) {
+    [
+      $0.command("pass --revoke", remark: "ends the pass"),
+      $0.command("status", remark: "until when it can be restored"),
+    ]
+  }
+
   static let otherEnrollment = MoveFault(
     .refused, "the fleet has this name, enrolled with other secrets", unchanged
   ) {

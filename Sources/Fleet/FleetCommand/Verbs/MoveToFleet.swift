@@ -27,6 +27,11 @@ struct MoveToFleet {
 
   private func push(_ user: MovingUser) throws(MoveFault) {
     if case .take = user.mark { throw .beingTaken }
+    // Which no fleet has; one that is on its way was asked before.
+    let own = user.enrollment
+    if user.mark == nil, !own.suspended.isEmpty || own.passes.contains(where: \.enrolls) {
+      throw .replacedByPass
+    }
     let isNew = user.mark == nil
     let request = try request(for: user)
     let mark: MoveMark

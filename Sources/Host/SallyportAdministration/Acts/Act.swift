@@ -6,6 +6,7 @@ package struct Act: Equatable, Sendable {
   /// Named as the verb of the command that does it.
   package enum Verb: String, CaseIterable, Sendable {
     case enroll, unenroll, add, remove, rename, unlock, resync, forget, require, exempt, pass
+    case restore
     /// All passes end.
     case revoke
     case backupCodes = "backup-codes"

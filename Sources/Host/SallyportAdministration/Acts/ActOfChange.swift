@@ -13,10 +13,13 @@ extension Act {
     case .give(let pass):
       (
         .pass,
-        [Fact("uses", "\(pass.uses)".utf8)]
+        [pass.enrolls ? Fact("enrolls", "yes".utf8) : Fact("uses", "\(pass.uses)".utf8)]
           + (pass.expires.internetText.map { [Fact("until", $0.utf8)] } ?? [])
       )
     case .revoke: (.revoke, [])
+    // A login alone does it.
+    case .replace(let made, let codes, _):
+      (.enroll, named(made.map(\.name)) + (codes.map { backupCodes($0.count) } ?? []))
     }
   }
 

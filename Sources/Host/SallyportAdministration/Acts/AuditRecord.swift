@@ -6,10 +6,10 @@ extension Act {
     guard user != nil else { return 1111 }
     switch verb {
     case .require, .exempt, .level, .unlock, .forget: return 1102
-    case .enroll, .unenroll, .add, .remove, .rename, .resync, .pass, .revoke, .backupCodes, .adopt,
-      .import, .prepare, .newMachine, .empty, .pamEnable, .pamDisable, .pamConfirm, .pamRevert,
-      .configEdit, .configInstall, .fleetJoin, .fleetLeave, .fleetPush, .fleetTake,
-      .fleetFetch:
+    case .enroll, .unenroll, .add, .remove, .rename, .resync, .pass, .restore, .revoke,
+      .backupCodes, .adopt, .import, .prepare, .newMachine, .empty, .pamEnable, .pamDisable,
+      .pamConfirm, .pamRevert, .configEdit, .configInstall, .fleetJoin, .fleetLeave, .fleetPush,
+      .fleetTake, .fleetFetch:
       return 1108
     }
   }

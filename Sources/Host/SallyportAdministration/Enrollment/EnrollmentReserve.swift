@@ -63,7 +63,7 @@ package struct ReserveEntry: Sendable {
 extension Enrollment {
   /// Whether it has what a reserve has, and no more.
   fileprivate var isReserve: Bool {
-    uid == nil && authenticators.isEmpty && passes.isEmpty && backupCodes != nil
-      && scratchCodes == nil
+    uid == nil && authenticators.isEmpty && passes.isEmpty && suspended.isEmpty
+      && backupCodes != nil && scratchCodes == nil
   }
 }

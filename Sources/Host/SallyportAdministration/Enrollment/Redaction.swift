@@ -15,7 +15,8 @@ extension Enrollment {
     }
     return Enrollment(
       id: id, user: user, uid: uid, created: created, authenticators: blank,
-      backupCodes: backupCodes?.withoutDigests, passes: passes.map(\.withoutDigest))
+      backupCodes: backupCodes?.withoutDigests, passes: passes.map(\.withoutDigest),
+      suspended: suspended)
   }
 }
 
@@ -24,7 +25,7 @@ extension Enrollment {
   package func with(uid: UInt32?) -> Enrollment {
     Enrollment(
       id: id, user: user, uid: uid, created: created, authenticators: authenticators,
-      backupCodes: backupCodes, passes: passes)
+      backupCodes: backupCodes, passes: passes, suspended: suspended)
   }
 }
 
@@ -32,7 +33,7 @@ extension Pass {
   fileprivate var withoutDigest: Pass {
     Pass(
       id: id, digest: [UInt8](repeating: 0, count: digest.count), created: created,
-      expires: expires, uses: uses)
+      expires: expires, uses: uses, enrolls: enrolls)
   }
 }
 

@@ -92,7 +92,8 @@ extension Store {
     if old.user == account.name, old.uid == account.uid { return }
     let new = Enrollment(
       id: old.id, user: account.name, uid: account.uid, created: old.created,
-      authenticators: old.authenticators, backupCodes: old.backupCodes, passes: old.passes)
+      authenticators: old.authenticators, backupCodes: old.backupCodes, passes: old.passes,
+      suspended: old.suspended)
     let made = try users.make(try text(new), nil)
     try users.finishing(made) { () throws(StoreTrouble) in
       try users.move("enrollment", from: made, to: directory)

@@ -14,6 +14,7 @@ extension Store {
     var path = ""
     for _ in 0..<3 {
       guard let record = try load(stored: name) else { return nil }
+      guard try endSuspensions(of: record) else { continue }
       let done = try transact(record, asKnown: true) {
         (enrollment, state) throws(StoreTrouble) -> (UnixTime?, LoginState) in
         var state = state
@@ -27,6 +28,20 @@ extension Store {
       path = record.path
     }
     throw .unsettled(path: path)
+  }
+}
+
+extension Store {
+  /// What was suspended can be brought back on the other machine as well: here nothing is. False:
+  /// the record is another one by now.
+  private func endSuspensions(of record: Record) throws(StoreTrouble) -> Bool {
+    if record.enrollment.suspended.isEmpty { return true }
+    var kept = record.enrollment
+    kept.suspended = []
+    if case .committed = try rewrite(record, kept, { $0 }) {
+      removeEnded(of: Account(name: kept.user, uid: kept.uid), at: try Clock.now())
+    }
+    return false
   }
 }
 

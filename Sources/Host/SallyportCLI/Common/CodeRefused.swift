@@ -31,6 +31,9 @@ package struct CodeRefused: Equatable {
       return Message(
         "too many wrong codes; \(next ?? "no more are accepted")", .refused,
         hints: [invocation.command("unlock", remark: "allows the next try now")])
+    case .mustEnroll:
+      return Message(
+        "that pass is right, and was not used: it is for a login that ends in enrolling", .refused)
     case .clock(let until):
       let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
       return Message(

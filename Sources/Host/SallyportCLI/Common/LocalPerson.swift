@@ -62,14 +62,16 @@ struct LocalPerson: Person {
     } catch {
       guard case .noStore = error else { throw .store(error) }
     }
+    store.removeEnded(of: account, at: try context.time())
   }
 
   func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool) throws(CommandError) {
     try storing { () throws(StoreTrouble) in try context.prepare(store) }
     if replacing {
-      return try storing { () throws(StoreTrouble) in
+      try storing { () throws(StoreTrouble) in
         try store.replace(enrollment, LoginState(initialFor: enrollment))
       }
+      return store.removeEnded(of: account, at: try context.time())
     }
     guard try amendOnce(.create(enrollment), of: nil) == .done else {
       throw .enrolledMeanwhile(isCodeShown: isCodeShown)
@@ -128,6 +130,20 @@ struct LocalPerson: Person {
     try change { () throws(StoreTrouble) in
       try store.resynchronize(
         account, id: id, by: codes, named: name, under: policy, at: context.now)
+    }
+  }
+
+  func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment {
+    let now = try context.time()
+    return try change { () throws(StoreTrouble) in
+      try store.former(suspension, of: account, id: id, at: now)
+    }
+  }
+
+  func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError) {
+    let now = try context.time()
+    try change { () throws(StoreTrouble) in
+      try store.restore(suspension, of: account, id: id, at: now)
     }
   }
 

@@ -53,6 +53,9 @@ package protocol Person {
   func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError)
   func resynchronize(by codes: CodePair, named name: Label?, _ id: UInt64)
     throws(CommandError) -> Resync
+  /// What would be enrolled after `restore`; of people of a fleet nothing is suspended.
+  func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment
+  func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError)
 }
 
 /// What is kept of a person; of one in the fleet without secrets.
@@ -119,7 +122,7 @@ extension Person {
       return CodeRefused(refusal: refusal, wait: current.wait(at: now))
     case .wrongCode:
       return CodeRefused(refusal: refusal, wait: 0, clockOffset: try clockOffset(of: typed))
-    case .malformed, .replayed, .clock: return CodeRefused(refusal: refusal, wait: 0)
+    case .malformed, .replayed, .clock, .mustEnroll: return CodeRefused(refusal: refusal, wait: 0)
     }
   }
 
@@ -136,7 +139,7 @@ extension Person {
     let consequence: Consequence =
       switch try proof(typed, pending.forChange) {
       // The next one comes soon.
-      case .authenticator, .pass: .nothingChanged
+      case .authenticator, .pass, .claim: .nothingChanged
       case .backupCode: .backupCodeUsed
       }
     try context.stopIfInterrupted(consequence)

@@ -34,6 +34,9 @@ struct RecordedPerson: Person {
     try person.enrolledRecord()
   }
   func level() throws(CommandError) -> UserNote.Level? { try person.level() }
+  func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment {
+    try person.former(suspension, id)
+  }
 
   // MARK: changes
 
@@ -86,6 +89,11 @@ struct RecordedPerson: Person {
     return try recorded(.resync, facts, isDone: isDone) { () throws(CommandError) in
       try person.resynchronize(by: codes, named: name, id)
     }
+  }
+
+  func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError) {
+    let facts = suspension.since.internetText.map { [Act.Fact("since", $0.utf8)] } ?? []
+    try recorded(.restore, facts) { () throws(CommandError) in try person.restore(suspension, id) }
   }
 
   private func recorded<Value>(

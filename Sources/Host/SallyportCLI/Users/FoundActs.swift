@@ -182,6 +182,7 @@ extension Act.Verb {
     case .require: "\(whom) to enroll"
     case .level: "it to the policy whether \(whom) must enroll"
     case .pass: "\(whom) a pass"
+    case .restore: "what a pass had replaced of \(whom)"
     case .revoke: "the passes of \(whom)"
     case .backupCodes: "new backup codes for \(whom)"
     case .adopt: "\(whom) the enrollment of another uid or name"
@@ -213,6 +214,7 @@ extension Act.Verb {
     case .require: ("required", "require")
     case .level: ("left", "leave")
     case .pass, .adopt, .fleetFetch: ("gave", "give")
+    case .restore: ("restored", "restore")
     case .revoke: ("ended", "end")
     case .backupCodes, .fleetJoin: ("made", "make")
     case .prepare: ("prepared", "prepare")

@@ -12,7 +12,9 @@ struct GivePass: Verb {
     abstract: "Let a user in who has no phone and no backup code at hand.",
     discussion: """
       Prints a code for one login, asked for like any other, that ends in two hours. It proves \
-      that login alone: it changes nothing of what is enrolled, and makes no place remembered.
+      that login alone: it changes nothing of what is enrolled, and makes no place remembered. \
+      With --enroll the login must end in a new enrollment, which takes the place of the present \
+      one; sallyport restore brings that back for seven days.
       """)
 
   @OptionGroup var shared: SubjectOptions<NoDefault>
@@ -26,6 +28,9 @@ struct GivePass: Verb {
   @Option(help: ArgumentHelp("For how many logins, 1 to 5. (default: 1)", valueName: "number"))
   var uses: UInt8?
 
+  @Flag(help: "The login with it must enroll again: for who has lost phone and codes for good.")
+  var enroll = false
+
   @Flag(help: "End all passes of the user.")
   var revoke = false
 
@@ -36,14 +41,16 @@ struct GivePass: Verb {
     guard Pass.usesRange.contains(UInt64(uses ?? 1)) else {
       throw ValidationError("--uses is a number from 1 to 5")
     }
-    if revoke, lifetime != nil || uses != nil || force {
-      throw ValidationError("--revoke takes no --for, --uses and --force")
+    if revoke, lifetime != nil || uses != nil || force || enroll {
+      throw ValidationError("--revoke takes no --for, --uses, --enroll and --force")
     }
+    if enroll, uses != nil { throw ValidationError("--enroll takes no --uses: it enrolls once") }
   }
 
   func run(in context: Context) throws(CommandError) {
     let roots: KeyValuePairs = [
       "--for": lifetime != nil, "--uses": uses != nil, "--revoke": revoke, "--force": force,
+      "--enroll": enroll,
     ]
     if case .passed(let user, let code, let end)? = try shared.helped(
       .pass, in: context, roots: roots)
@@ -55,6 +62,7 @@ struct GivePass: Verb {
     }
     let subject = try shared.open(in: context)
     let person = try subject.person()
+    if enroll, person.isInFleet { throw .notInFleet }
     try person.rehearse()
     let pending = try person.enrolled()
     if revoke {
@@ -70,10 +78,11 @@ struct GivePass: Verb {
   private func give(to person: any Person, _ pending: PendingLogin, _ subject: Subject)
     throws(CommandError)
   {
-    let (now, uses) = (try subject.context.time(), uses ?? 1)
+    let (now, uses) = (try subject.context.time(), enroll ? Pass.claims : uses ?? 1)
     let (code, pass) = try storing { () throws(StoreTrouble) in
       try Pass.fresh(
-        of: pending.enrollmentID, from: now, for: lifetime?.seconds ?? 7200, uses: uses)
+        of: pending.enrollmentID, from: now, for: lifetime?.seconds ?? 7200, uses: uses,
+        enrolls: enroll)
     }
     try person.amend(.give(pass), of: pending)
     let name = person.account.name.text
@@ -92,23 +101,30 @@ struct GivePass: Verb {
     _ context: Context
   ) throws(CommandError) {
     let shown = BackupCode.grouped(code)
-    let logins = uses == 1 ? "one login" : "\(uses) logins"
     let time = whenText(end, seenFrom: try context.time())
     output.answer(
-      Given(user: name, pass: shown, expires: fact(end), uses: uses),
+      Given(
+        user: name, pass: shown, expires: fact(end), uses: enroll ? 1 : uses,
+        enrolls: enroll ? true : nil),
       """
       A pass for \(name), to be typed where a code is asked for:
 
           \(shown)
 
-      Good for \(logins), until \(time). Not shown again.
+      \(purpose(uses)), until \(time). Not shown again.
       """)
+  }
+
+  private func purpose(_ uses: UInt8) -> String {
+    if !enroll { return "Good for \(uses == 1 ? "one login" : "\(uses) logins")" }
+    return "Good for one login that enrolls again, where the line has the word enroll (three tries)"
   }
 
   private struct Given: Encodable {
     let user, pass: String
     @OrNull var expires: String?
     let uses: UInt8
+    let enrolls: Bool?
   }
 
   private struct Revoked: Encodable {

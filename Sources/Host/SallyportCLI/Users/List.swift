@@ -136,12 +136,14 @@ struct ListRow {
   private let authenticators: [String]
   private let backupCodes: Int
   private let last: Use?
+  private let suspended: [Suspension]
 
   init(_ enrollment: Enrollment, _ state: LoginState) {
     user = enrollment.user
     authenticators = enrollment.authenticators.map(\.name.text)
     backupCodes = backupCodeCount(enrollment, state).left
     last = state.lastUse
+    suspended = enrollment.suspended
   }
 
   /// Has several rows if the names of the authenticators do not fit in `width` columns.
@@ -157,11 +159,14 @@ struct ListRow {
     let authenticators: [String]
     let backupCodesLeft: Int
     @OrNull var lastLogin: UseFacts?
+    /// Left out where nothing is.
+    let suspended: [SuspensionFacts]?
   }
 
   var facts: Facts {
     Facts(
       user: user.text, authenticators: authenticators, backupCodesLeft: backupCodes,
-      lastLogin: UseFacts(last))
+      lastLogin: UseFacts(last),
+      suspended: suspended.isEmpty ? nil : suspended.map(SuspensionFacts.init))
   }
 }

@@ -125,6 +125,7 @@ struct StatusReport {
     rows.append(["backup codes", backupCodeText])
     rows.append(["wrong codes", wrongCodes.text])
     rows += passRows
+    rows += suspendedRows
     rows += rememberedRows
     if let level = note?.level { rows.append(["level", StatusReport.text(level)]) }
     return ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
@@ -176,7 +177,10 @@ struct StatusReport {
 
   private var passRows: [[String]] {
     openPasses.enumerated().map { index, pass in
-      let left = pass.left == 1 ? "one login" : "\(pass.left) logins"
+      let left =
+        pass.pass.enrolls
+        ? "one that enrolls again"
+        : pass.left == 1 ? "one login" : "\(pass.left) logins"
       let end = whenText(pass.pass.expires, seenFrom: now)
       return [index == 0 ? "passes" : "", "\(left), until \(end)"]
     }
@@ -185,6 +189,19 @@ struct StatusReport {
   private var openPasses: [(pass: Pass, left: Int)] {
     zip(enrollment.passes, state.passes).map { ($0, $0.usesLeft($1, at: now)) }
       .filter { $0.1 > 0 }
+  }
+
+  private var suspendedRows: [[String]] {
+    let kept = enrollment.suspended.filter { now < $0.until }
+    return kept.enumerated().flatMap { index, one in
+      [
+        [
+          index == 0 ? "by a pass" : "",
+          "enrolled \(whenText(one.since, seenFrom: now)); what was before, restore brings back",
+        ],
+        ["", "until \(whenText(one.until, seenFrom: now)) (\(one.name))"],
+      ]
+    }
   }
 
   private var rememberedRows: [[String]] {
@@ -207,8 +224,11 @@ struct StatusReport {
         left: backupCodes.left, total: backupCodes.all, scratchLeft: scratchCodesLeft,
         lastUse: UseFacts(state.backupCodes?.lastUse)),
       passes: openPasses.map {
-        Facts.PassFacts(expires: fact($0.pass.expires), usesLeft: $0.left)
+        Facts.PassFacts(
+          expires: fact($0.pass.expires), usesLeft: $0.left,
+          enrolls: $0.pass.enrolls ? true : nil)
       },
+      suspended: enrollment.suspended.filter { now < $0.until }.map(SuspensionFacts.init),
       wrongCodes: wrongCodes, remembered: state.remembered.map(RememberedFacts.init),
       level: note.map { OrNull(wrappedValue: LevelFacts($0.level)) },
       lastLogin: UseFacts(state.lastUse))
@@ -238,6 +258,7 @@ struct StatusReport {
     struct PassFacts: Encodable {
       @OrNull var expires: String?
       let usesLeft: Int
+      let enrolls: Bool?
     }
     let user: String
     @OrNull var uid: UInt32?
@@ -246,6 +267,7 @@ struct StatusReport {
     let authenticators: [Joined<AuthenticatorFacts, Use>]
     let backupCodes: BackupCodes
     let passes: [PassFacts]
+    let suspended: [SuspensionFacts]
     let wrongCodes: Allowances
     let remembered: [RememberedFacts]
     let level: OrNull<LevelFacts>?

@@ -45,6 +45,7 @@ struct Verify: Verb {
     case .pass(let left):
       return
         "Correct: a pass, \(left == 0 ? "used up now" : "good for \(counted(left, "more login"))")."
+    case .claim: return "Correct: a pass that must enroll."
     }
   }
 
@@ -62,7 +63,7 @@ struct Verify: Verb {
       switch proof {
       case .authenticator(let name, let drift): (authenticator, self.drift) = (name.text, drift)
       case .backupCode(let left): backupCodesLeft = left
-      case .pass(let left): passUsesLeft = left
+      case .pass(let left), .claim(let left): passUsesLeft = left
       }
     }
 
@@ -82,6 +83,7 @@ extension Refusal {
     case .replayed: "replayed"
     case .throttled: "throttled"
     case .clock: "clock"
+    case .mustEnroll: "must-enroll"
     }
   }
 }

@@ -118,11 +118,13 @@ static inline void sp_wipe_and_free(char *_Nullable text) {
 
 /// Runs the account stack of the handle's service for the handle's user, on another handle, whose
 /// conversation shows and answers nothing. Returns the code of the stack, or of a call that failed
-/// before it. Side effects of modules in the account phase happen here too.
-int sp_pam_probe_account(pam_handle_t *_Nonnull handle, int flags);
+/// before it. Side effects of modules in the account phase happen here too. `is_ours` becomes true
+/// where a line of this module is asked.
+int sp_pam_probe_account(pam_handle_t *_Nonnull handle, int flags, bool *_Nonnull is_ours);
 
 /// Whether `handle` is the one of such a probe. It is recognized by its conversation function,
-/// which only this module has; a variable could be set by others.
+/// which only this module has; a variable could be set by others. The probe then knows that it was
+/// asked.
 bool sp_pam_is_probe(pam_handle_t *_Nonnull handle);
 
 /// Logs `line`, a C string as above, with a priority of syslog(3). In a program that somebody who is

@@ -20,10 +20,18 @@ package enum Proof: Equatable, Sendable {
   case backupCode(left: Int)
   /// A pass, and for how many more logins it is good.
   case pass(left: Int)
+  /// A pass that this login has claimed, so that it must end in a new enrollment; and how often it
+  /// can be claimed again.
+  case claim(left: Int)
 }
 
 extension Proof {
-  package var isPass: Bool { if case .pass = self { true } else { false } }
+  package var isPass: Bool {
+    switch self {
+    case .pass, .claim: true
+    case .authenticator, .backupCode: false
+    }
+  }
 }
 
 /// Why a login was refused: for the log, never for the person who typed.
@@ -40,6 +48,8 @@ package enum Refusal: Equatable, Sendable {
   /// Codes of an authenticator whose clock is right are refused until then; backup codes and
   /// `sallyport resync` work.
   case clock(until: UnixTime)
+  /// A right pass of a login that must end in a new enrollment, which this one has not claimed.
+  case mustEnroll
 }
 
 /// Which response of its login it is.
@@ -50,6 +60,9 @@ package enum ResponseRole: Equatable, Sendable {
   /// After it, no other. With what the first pass was charged, which is given back if this one is
   /// accepted.
   case last(givingBack: Charge?)
+  /// The same response once more, for a login that can end in enrolling: it claims the pass with
+  /// this random, never 0.
+  case claim(UInt64)
 }
 
 /// Decides one login attempt. Reads nothing but its arguments.
@@ -78,7 +91,7 @@ package func decide(
     verdict = verify(
       backupCode: digest, of: enrollment.backupCodes, in: &state, use, under: policy, as: role)
   case .pass(let digest):
-    verdict = verify(pass: digest, of: enrollment, in: &state, at: now, under: policy)
+    verdict = verify(pass: digest, of: enrollment, in: &state, at: now, under: policy, as: role)
   case .code(let code, let digits):
     let throttle = Throttle(for: enrollment, state, under: policy)
     verdict = try verify(
@@ -105,7 +118,7 @@ package func decide(
 /// It makes no place known, and gives back nothing: it proves this login alone.
 @inline(never) private func verify(
   pass digest: [UInt8], of enrollment: Enrollment, in state: inout LoginState, at now: UnixTime,
-  under policy: Policy
+  under policy: Policy, as role: ResponseRole
 ) -> Decision.Verdict {
   var found: Int?
   // Each is compared. `reconcile` has made the two lists run side by side.
@@ -118,8 +131,14 @@ package func decide(
   }
   let left = enrollment.passes[found].usesLeft(state.passes[found], at: now)
   guard left > 0 else { return .refuse(.replayed(until: UnixTime(0))) }
+  if enrollment.passes[found].enrolls {
+    guard case .claim(let claim) = role else { return .refuse(.mustEnroll) }
+    // It takes the place of an earlier one, whose login may have ended.
+    state.passes[found].claim = claim
+  }
   state.passes[found].used += 1
-  return .accept(.pass(left: left - 1))
+  return .accept(
+    enrollment.passes[found].enrolls ? .claim(left: left - 1) : .pass(left: left - 1))
 }
 
 /// Digits are enforced: authenticators with another number of them are not compared. Imported

@@ -29,7 +29,8 @@ package func verify(
   switch decision.verdict {
   case .accept: return decision.state.authenticators.first.map { .right($0) } ?? .wrong
   case .refuse(.malformed): return .malformed
-  case .refuse(.wrongCode), .refuse(.replayed), .refuse(.throttled), .refuse(.clock):
+  case .refuse(.wrongCode), .refuse(.replayed), .refuse(.throttled), .refuse(.clock),
+    .refuse(.mustEnroll):
     guard case .code(let code, _) = response else { return .backupCode }
     return try authenticator.clockOffset(of: code, at: now).map { .clockOff($0) } ?? .wrong
   }

@@ -17,10 +17,12 @@ package struct Enrollment: Sendable {
   package var backupCodes: BackupCodeSet?
   /// Up to three, with different ids; some may have ended.
   package var passes: [Pass]
+  /// What passes have replaced, the earliest one first; some may have ended.
+  package var suspended: [Suspension]
 
   package init(
     id: UInt64, user: UserName, uid: UInt32?, created: UnixTime, authenticators: [Authenticator],
-    backupCodes: BackupCodeSet?, passes: [Pass] = []
+    backupCodes: BackupCodeSet?, passes: [Pass] = [], suspended: [Suspension] = []
   ) {
     self.id = id
     self.user = user
@@ -29,6 +31,7 @@ package struct Enrollment: Sendable {
     self.authenticators = authenticators
     self.backupCodes = backupCodes
     self.passes = passes
+    self.suspended = suspended
   }
 
   /// The set of backup codes if it has scratch codes, otherwise nil.

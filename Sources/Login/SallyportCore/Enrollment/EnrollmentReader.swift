@@ -41,6 +41,7 @@ private struct EnrollmentReader {
   private var authenticators: [Authenticator] = []
   private var backupCodes: BackupCodeSet?
   private var passes: [Pass] = []
+  private var suspended: [Suspension] = []
 
   init(text: Secret) {
     self.text = text
@@ -59,6 +60,8 @@ private struct EnrollmentReader {
       section = .backupCodes
     } else if text.holds("pass", in: name) {
       section = .pass
+    } else if text.holds("suspended", in: name) {
+      section = .suspended
     } else if text.holds("end", in: name) {
       section = .end
     } else {
@@ -77,7 +80,7 @@ private struct EnrollmentReader {
     case .code where section == .backupCodes: digests.append(try digest(field))
     case .scratchCode: scratchDigests.append(try digest(field))
     case .code, .id, .created, .version, .user, .uid, .name, .type, .algorithm, .digits, .period,
-      .lastAccepted, .secret, .salt, .expires, .uses:
+      .lastAccepted, .secret, .salt, .expires, .uses, .enrolls:
       if given(key) != nil { throw SettingsError(line: line, .duplicateKey) }
       fields.append(field)
     }
@@ -91,6 +94,7 @@ private struct EnrollmentReader {
     case .authenticator: try closeAuthenticator()
     case .backupCodes: try closeBackupCodes()
     case .pass: try closePass()
+    case .suspended: try closeSuspended()
     case .end: break
     }
     fields = []
@@ -138,11 +142,23 @@ private struct EnrollmentReader {
     let pass = Pass(
       id: try identifier(), digest: try digest(try field(.code)), created: try time(.created),
       expires: try time(.expires),
-      uses: UInt8(truncatingIfNeeded: try number(.uses, in: Pass.usesRange)))
+      uses: UInt8(truncatingIfNeeded: try number(.uses, in: Pass.usesRange)),
+      enrolls: try enrolls())
     for other in passes where other.id == pass.id {
       throw SettingsError(line: sectionLine, .notUnique("id"))
     }
     passes.append(pass)
+  }
+
+  private mutating func closeSuspended() throws(SettingsError) {
+    guard suspended.count < Suspension.maximum else {
+      throw SettingsError(line: sectionLine, .tooMany("suspended"))
+    }
+    let one = Suspension(id: try identifier(), since: try time())
+    for other in suspended where other.id == one.id {
+      throw SettingsError(line: sectionLine, .notUnique("id"))
+    }
+    suspended.append(one)
   }
 
   /// Without `[end]`, the end of the text is missing: the rest could be a valid enrollment with
@@ -156,7 +172,8 @@ private struct EnrollmentReader {
     }
     return Enrollment(
       id: try identifier(), user: user, uid: try uid(), created: try time(),
-      authenticators: authenticators, backupCodes: backupCodes, passes: passes)
+      authenticators: authenticators, backupCodes: backupCodes, passes: passes,
+      suspended: suspended)
   }
 
   // MARK: values
@@ -194,6 +211,13 @@ private struct EnrollmentReader {
   private func numberOrNone(_ key: Key, upTo most: UInt64) throws(SettingsError) -> UInt64? {
     if text.holds("none", in: try field(key).value) { return nil }
     return try number(key, in: 0...most)
+  }
+
+  /// Without the line it does not.
+  private func enrolls() throws(SettingsError) -> Bool {
+    guard let field = given(.enrolls) else { return false }
+    guard text.holds("yes", in: field.value) else { throw wrong(field, "yes") }
+    return true
   }
 
   private func digest(_ field: Field) throws(SettingsError) -> [UInt8] {
@@ -289,12 +313,12 @@ private struct Field {
   let line: Int
 }
 
-private enum Section { case head, authenticator, backupCodes, pass, end }
+private enum Section { case head, authenticator, backupCodes, pass, suspended, end }
 
 /// In the order in which they are tried: the most frequent ones first.
 private enum Key: UInt8 {
   case code, id, created, version, user, uid, name, type, algorithm, digits, period, lastAccepted
-  case secret, salt, scratchCode, expires, uses
+  case secret, salt, scratchCode, expires, uses, enrolls
 
   /// The most fields of a section, not counting those that may be repeated.
   static let mostInASection = 9
@@ -330,6 +354,7 @@ private enum Key: UInt8 {
     case .scratchCode: "scratch_code"
     case .expires: "expires"
     case .uses: "uses"
+    case .enrolls: "enrolls"
     }
   }
 
@@ -337,12 +362,12 @@ private enum Key: UInt8 {
     switch self {
     case .version, .user, .uid: section == .head
     case .id: section != .end
-    case .created: section == .head || section == .authenticator || section == .pass
+    case .created: section != .backupCodes && section != .end
     case .name, .type, .algorithm, .digits, .period, .lastAccepted, .secret:
       section == .authenticator
     case .salt, .scratchCode: section == .backupCodes
     case .code: section == .backupCodes || section == .pass
-    case .expires, .uses: section == .pass
+    case .expires, .uses, .enrolls: section == .pass
     }
   }
 }

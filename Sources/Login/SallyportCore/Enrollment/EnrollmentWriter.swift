@@ -13,6 +13,7 @@ extension Enrollment {
     for authenticator in authenticators { authenticator.write(to: &text) }
     if let backupCodes { backupCodes.write(to: &text) }
     for pass in passes { pass.write(to: &text) }
+    for one in suspended { one.write(to: &text) }
     text.add("\n[end]\n")
     return text.finish()
   }
@@ -55,5 +56,14 @@ extension Pass {
     text.add("expires", decimalText(UInt64(max(expires.seconds, 0))))
     text.add("uses", decimalText(UInt64(uses)))
     text.add("code", hexadecimal(digest))
+    if enrolls { text.add("enrolls", bytes(of: "yes")) }
+  }
+}
+
+extension Suspension {
+  fileprivate func write(to text: inout SecretText) {
+    text.add("\n[suspended]\n")
+    text.add("id", hexadecimal(id))
+    text.add("created", decimalText(UInt64(max(since.seconds, 0))))
   }
 }

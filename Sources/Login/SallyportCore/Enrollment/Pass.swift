@@ -1,10 +1,12 @@
 package import OneTimePassword
 
 /// A code that root gives somebody who has no factor at hand. It proves logins for a while, and
-/// nothing else.
+/// nothing else; or, where it `enrolls`, one login that must end in a new enrollment.
 package struct Pass: Equatable, Sendable {
   /// The most that a person can have open.
   package static let maximumOpen = 3
+  /// How often one that enrolls can be claimed: a login may end before it has enrolled.
+  package static let claims: UInt8 = 3
   /// For how many logins one may be good, and for how many seconds.
   package static let usesRange: ClosedRange<UInt64> = 1...5
   package static let lifetimes: ClosedRange<UInt64> = 600...7 * 86_400
@@ -17,11 +19,18 @@ package struct Pass: Equatable, Sendable {
   package let digest: [UInt8]
   package let created: UnixTime
   package let expires: UnixTime
+  /// For how many logins, or claims where it enrolls.
   package let uses: UInt8
+  /// Whether a login with it must end in a new enrollment, which takes the place of this one.
+  package let enrolls: Bool
 
-  package init(id: UInt64, digest: [UInt8], created: UnixTime, expires: UnixTime, uses: UInt8) {
+  package init(
+    id: UInt64, digest: [UInt8], created: UnixTime, expires: UnixTime, uses: UInt8,
+    enrolls: Bool = false
+  ) {
     (self.id, self.digest) = (id, digest)
     (self.created, self.expires, self.uses) = (created, expires, uses)
+    self.enrolls = enrolls
   }
 
   /// The code for ten random bytes, without hyphens: the letter P, which tells it from a backup

@@ -14,6 +14,9 @@ package indirect enum EnrollmentChange: Sendable {
   case give(Pass)
   /// Ends all passes.
   case revoke
+  /// By the login with this random, which claimed a pass: these take the place of all
+  /// authenticators, backup codes and passes. What they replace is suspended.
+  case replace([Authenticator], backupCodes: BackupCodeSet?, claim: UInt64)
 
   /// Why a change cannot be carried out.
   package enum Flaw: Error, Equatable, Sendable {
@@ -52,9 +55,14 @@ extension EnrollmentChange {
     case .renew(let codes): changed.backupCodes = codes
     case .give(let pass):
       changed.passes = enrollment.openPasses(state, at: pass.created)
-      guard changed.passes.count < Pass.maximumOpen else { throw .tooManyPasses }
+      let all = pass.enrolls ? enrollment.suspended.count : 0
+      guard changed.passes.count < Pass.maximumOpen, all < Suspension.maximum else {
+        throw .tooManyPasses
+      }
       changed.passes.append(pass)
     case .revoke: changed.passes = []
+    case .replace(let made, let codes, _):
+      (changed.authenticators, changed.backupCodes, changed.passes) = (made, codes, [])
     }
     return changed
   }
@@ -68,12 +76,18 @@ extension EnrollmentChange {
     switch self {
     case .rename, .give, .revoke: break
     case .create, .add, .renew: state.forgetRemembered()
-    case .remove:
-      state.forgetRemembered()
-      state.slip = nil
-      state.origins = []
+    case .remove, .replace: state.forgetOrigins()
     }
     return state
+  }
+}
+
+extension LoginState {
+  /// No place is known or remembered, as the authenticators may be somebody else's by now.
+  package mutating func forgetOrigins() {
+    forgetRemembered()
+    slip = nil
+    origins = []
   }
 }
 

@@ -95,7 +95,10 @@ package struct LoginState: Equatable, Sendable {
     reconcile(with: enrollment)
     forgetRemembered()
     slip = nil
-    for index in passes.indices { passes[index].used = UInt8.max }
+    for pass in enrollment.passes.indices where pass < passes.count {
+      passes[pass] = PassState(
+        id: passes[pass].id, used: UInt8.max, seen: passes[pass].seen)
+    }
     for (index, authenticator) in enrollment.authenticators.enumerated()
     where index < authenticators.count {
       let last = authenticators[index].lastAccepted

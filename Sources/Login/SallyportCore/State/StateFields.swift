@@ -154,6 +154,9 @@ extension ByteWriter {
       put(count: Int(pass.used))
       put(pass.seen)
     }
+    // The version before reads a state whose passes nobody has claimed.
+    guard state.passes.contains(where: { $0.claim != 0 }) else { return }
+    for pass in state.passes { put(pass.claim) }
   }
 
   private mutating func put(_ authenticator: AuthenticatorState) {
@@ -241,6 +244,10 @@ extension ByteReader {
       state.passes.append(
         PassState(id: number64(), used: UInt8(truncatingIfNeeded: number(bytes: 1)), seen: time()))
     }
+    // Without claims nothing follows.
+    guard !isAtEnd else { return state }
+    for index in state.passes.indices { state.passes[index].claim = number64() }
+    if !state.passes.contains(where: { $0.claim != 0 }) { fail() }
     return state
   }
 

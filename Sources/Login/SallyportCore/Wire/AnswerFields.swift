@@ -148,6 +148,9 @@ extension ByteWriter {
     case .pass(let left):
       put(count: 3)
       put(count: left)
+    case .claim(let left):
+      put(count: 4)
+      put(count: left)
     }
   }
 
@@ -178,26 +181,28 @@ extension ByteWriter {
     case .clock(let until):
       put(count: 7)
       put(until)
+    case .mustEnroll: put(count: 8)
     }
   }
 }
 
 extension ByteReader {
   private mutating func proof() -> Proof? {
-    switch count(atMost: 3) {
+    switch count(atMost: 4) {
     case 1:
       label().map {
         .authenticator(name: $0, drift: Int32(truncatingIfNeeded: number(bytes: 4)))
       }
     case 2: .backupCode(left: count(atMost: 2 * BackupCodeSet.maximumCodes))
     case 3: .pass(left: count(atMost: Int(Pass.usesRange.upperBound)))
+    case 4: .claim(left: count(atMost: Int(Pass.usesRange.upperBound)))
     case _: nil
     }
   }
 
   private mutating func reason() -> Outcome.Reason? {
     let refusal: Refusal?
-    switch count(atMost: 7) {
+    switch count(atMost: 8) {
     case 1: return .unknownUser
     case 2:
       let malformation = Malformation(rawValue: UInt8(truncatingIfNeeded: number(bytes: 1)))
@@ -207,6 +212,7 @@ extension ByteReader {
     case 5: refusal = .replayed(until: time())
     case 6: refusal = .throttled
     case 7: refusal = .clock(until: time())
+    case 8: refusal = .mustEnroll
     case _: return .notEnrolled
     }
     return refusal.map { .response($0, left: BudgetLeft(known: number64(), other: number64())) }

@@ -132,7 +132,7 @@ extension EnrollmentChange {
   /// The change as its byte in a frame.
   enum Number: UInt8 {
     case create = 1
-    case add, remove, rename, renew, give, revoke
+    case add, remove, rename, renew, give, revoke, replace
   }
 
   var number: Number {
@@ -144,6 +144,7 @@ extension EnrollmentChange {
     case .renew: .renew
     case .give: .give
     case .revoke: .revoke
+    case .replace: .replace
     }
   }
 }

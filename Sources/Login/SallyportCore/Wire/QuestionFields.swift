@@ -53,7 +53,8 @@ extension LoginQuestion {
     switch change {
     case .create(let enrollment):
       id == 0 && same(enrollment.user.bytes, name) ? enrollment.written() : nil
-    case .add(let authenticators, let codes): part(authenticators, codes, of: id)
+    case .add(let authenticators, let codes), .replace(let authenticators, let codes, _):
+      part(authenticators, codes, of: id)
     case .renew(let codes): part([], codes, of: id)
     case .give(let pass): part([], nil, pass, of: id)
     case .remove, .rename, .revoke: id == 0 ? nil : Secret(count: 0)
@@ -121,6 +122,9 @@ extension ByteWriter {
     case .last(let charge):
       put(count: charge == nil ? 1 : 2)
       if let charge { put(charge) }
+    case .claim(let claim):
+      put(count: 3)
+      put(claim)
     }
   }
 
@@ -132,6 +136,7 @@ extension ByteWriter {
     case .rename(let name, let new):
       put(name)
       put(new)
+    case .replace(_, _, let claim): put(claim)
     }
   }
 }
@@ -194,9 +199,10 @@ extension ByteReader {
   }
 
   private mutating func role() -> ResponseRole {
-    switch count(atMost: 2) {
+    switch count(atMost: 3) {
     case 1: .last(givingBack: nil)
     case 2: .last(givingBack: charge())
+    case 3: .claim(number64())
     case _: .firstPass
     }
   }
@@ -224,6 +230,10 @@ extension ByteReader {
       }
       return .give(pass)
     case .revoke: return .revoke
+    case .replace:
+      let claim = number64()
+      guard let part = try? Enrollment.readPart(secret) else { return nil }
+      return .replace(part.authenticators, backupCodes: part.backupCodes, claim: claim)
     case nil: return nil
     }
   }

@@ -48,7 +48,8 @@ extension BackupCodeSet {
 extension Pass {
   /// A new pass, and its code, to be shown once.
   package static func fresh(
-    of enrollmentID: UInt64, from now: UnixTime, for seconds: UInt64, uses: UInt8
+    of enrollmentID: UInt64, from now: UnixTime, for seconds: UInt64, uses: UInt8,
+    enrolls: Bool = false
   )
     throws(StoreTrouble) -> (code: Secret, pass: Pass)
   {
@@ -63,7 +64,7 @@ extension Pass {
     }
     let pass = Pass(
       id: try Random.identifier(), digest: digest, created: now,
-      expires: UnixTime(now.seconds + Int64(seconds)), uses: uses)
+      expires: UnixTime(now.seconds + Int64(seconds)), uses: uses, enrolls: enrolls)
     return (code, pass)
   }
 }

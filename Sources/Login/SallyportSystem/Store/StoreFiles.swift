@@ -54,7 +54,7 @@ func openDirectory(_ name: Path, in parent: borrowing Descriptor, _ path: Path)
   }
 }
 
-func write(
+@inline(never) func write(
   _ content: Secret, as name: Path, in directory: borrowing Descriptor, _ path: Path,
   _ synced: Bool = true
 ) throws(StoreTrouble) {
@@ -64,7 +64,7 @@ func write(
   try check(result, "write", path / name)
 }
 
-private func write(
+@inline(never) func write(
   _ content: [UInt8], as name: Path, in directory: borrowing Descriptor, _ path: Path,
   _ synced: Bool = true
 ) throws(StoreTrouble) {
@@ -125,6 +125,13 @@ func wipe(_ name: Path, in parent: borrowing Descriptor) {
     // SAFETY: as above.
     _ = unsafe sys_remove_file(parent.number, name.cString)
   }
+}
+
+/// Overwrites a file with zeros as above, and removes it.
+func wipe(file: Path, in directory: borrowing Descriptor) {
+  zero(file, in: directory)
+  // SAFETY: the C string lives for the call.
+  _ = unsafe sys_remove_file(directory.number, file.cString)
 }
 
 /// Does not overwrite a file that has another name elsewhere, as it may belong to somebody else.

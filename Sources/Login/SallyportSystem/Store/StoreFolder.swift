@@ -25,6 +25,17 @@ package struct StoreFolder: ~Copyable {
     try store.read(UserDirectory(parent: path, name: name), on: directory.descriptor, reading)
   }
 
+  /// The directory of this name in it, of a user; nil if there is none.
+  package func folder(_ name: Path) throws(StoreTrouble) -> StoreFolder? {
+    let place = UserDirectory(parent: path, name: name)
+    guard let found = try OpenUserDirectory.open(place, on: directory.descriptor, store.checks)
+    else { return nil }
+    return StoreFolder(directory: found, store: store)
+  }
+
+  /// Overwrites and removes a file. Best effort.
+  package func erase(_ name: Path) { SallyportSystem.wipe(file: name, in: directory.descriptor) }
+
   /// The text of a file in it, which was checked; nil if there is none.
   package func text(of name: Path) throws(StoreTrouble) -> Secret? {
     try directory.text(of: name, store.checks)

@@ -49,16 +49,61 @@ extension Store {
   ) throws(StoreTrouble) -> Transaction<Void> {
     try alone { parent throws(StoreTrouble) in
       guard let locked = try lock(record, on: parent, asKnown: true) else { return .changed }
-      let made = try make(text, on: parent)
-      try finishing(made, on: parent) { () throws(StoreTrouble) in
-        let source = try openDirectory(made.name, in: parent, users / made.name)
-        try move(StoredFile.enrollment, from: source, to: locked.directory)
-      }
-      wipe(made.name, in: parent)
+      try put(text, in: locked, parent)
       try locked.save(change(locked.current.state))
       return .committed(())
     }
   }
+
+  /// As `rewrite`, for the login with this random, if it was the last one to claim a pass. The
+  /// record is kept in the files of the last suspension that the new enrollment names.
+  ///
+  /// It is on disk before the new enrollment has its name, and before that no place is known any
+  /// more. Files that no enrollment names, as a crash leaves them, are root's to remove.
+  package func suspend(
+    _ record: Record, for enrollment: Enrollment, claim: UInt64, at now: UnixTime
+  ) throws(StoreTrouble) -> Transaction<Void> {
+    let new = try text(enrollment)
+    return try alone { parent throws(StoreTrouble) in
+      guard let locked = try lock(record, on: parent, asKnown: true),
+        let suspension = enrollment.suspended.last
+      else { return .changed }
+      var state = locked.current.state
+      guard record.enrollment.isClaimed(by: claim, state, at: now) else { return .changed }
+      state.forgetOrigins()
+      try locked.save(state)
+      let (directory, path) = (locked.directory.descriptor.number, record.location.path)
+      try write(
+        try text(record.enrollment), as: suspension.file(), in: locked.directory.descriptor, path)
+      try write(
+        locked.current.bytes, as: suspension.file(".state"), in: locked.directory.descriptor, path)
+      try check(sys_sync(directory), "fsync", path)
+      try put(new, in: locked, parent)
+      return .committed(())
+    }
+  }
+
+  /// Puts a new enrollment in its place.
+  @inline(never)
+  private func put(
+    _ text: Secret, in locked: borrowing LockedRecord, _ parent: borrowing Descriptor
+  ) throws(StoreTrouble) {
+    let made = try make(text, on: parent)
+    try finishing(made, on: parent) { () throws(StoreTrouble) in
+      let source = try openDirectory(made.name, in: parent, users / made.name)
+      try move(StoredFile.enrollment, from: source, to: locked.directory)
+    }
+    wipe(made.name, in: parent)
+  }
+}
+
+extension Suspension {
+  /// In the directory of the user, what was enrolled; with `.state`, its state.
+  package func file(_ ending: StaticString = "") -> Path {
+    Path(bytes(of: Suspension.prefix) + hexadecimal(id) + bytes(of: ending))
+  }
+
+  package static var prefix: StaticString { "suspended-" }
 }
 
 // MARK: steps

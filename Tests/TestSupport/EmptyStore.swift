@@ -51,3 +51,15 @@ private func makeFile(_ path: String, _ bytes: [UInt8]) throws {
     atPath: path, contents: Data(bytes), attributes: [.posixPermissions: 0o600])
   if !isMade { throw NotMade() }
 }
+
+/// Blocks by this file of `blocked` or `blocked-uids`, as a command does; `until`: as the file has
+/// it.
+package func makeBlock(
+  _ file: String, in place: String = "blocked", until: String = "none", at root: String
+) throws {
+  if !FileManager.default.fileExists(atPath: "\(root)/\(place)") {
+    try makeDirectory("\(root)/\(place)")
+  }
+  let text = "# a comment\nversion = 1\nuser = alice\nuid = 1000\nuntil = \(until)\nsince = 1000\n"
+  try makeFile("\(root)/\(place)/\(file)", Array(text.utf8))
+}

@@ -20,6 +20,8 @@ package struct VerbCase: Sendable, CustomStringConvertible {
   private var drifts: [String: Int64] = [:]
   private var isSpent = false
   private var passes = 0
+  /// Whether root has blocked the person.
+  package private(set) var isBlocked = false
   private var typed: [String] = []
   private var typedInSession: [String] = []
   private var outcome = ""
@@ -63,6 +65,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     case "used": used = try rest.map { try number($0) }
     case "drift": drifts[rest[0]] = Int64(try number(rest.last))
     case "spent": isSpent = true
+    case "blocked": isBlocked = true
     case "passes": passes = try number(rest.first)
     case "verb": verb = rest
     case "type": typed = rest

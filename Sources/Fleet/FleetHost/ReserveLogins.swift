@@ -61,7 +61,7 @@ package struct ReserveLogins: Sendable {
     guard case .refused(let reason) = outcome else { return outcome }
     switch reason {
     case .response: return outcome
-    case .notEnrolled, .unknownUser:
+    case .notEnrolled, .unknownUser, .blocked:
       let refusal = malformation.map { Refusal.malformed($0) } ?? .wrongCode(nil)
       return .refused(.response(refusal, left: BudgetLeft(known: 0, other: 0)))
     }
@@ -108,6 +108,9 @@ struct ReserveStore: RecordStore, Sendable {
     guard reserve.isGood(for: seconds) else { return nil }
     return try reserve.store.load(account)
   }
+
+  /// The service has looked before it asked the fleet.
+  func isBlocked(_ account: Account, at now: TimeSource) throws(StoreTrouble) -> Bool { false }
 
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
     try reserve.store.loadDecoy(for: name)

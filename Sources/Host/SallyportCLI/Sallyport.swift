@@ -42,7 +42,7 @@ package struct Sallyport: ParsableCommand {
           subcommands: [Add.self, Remove.self, Rename.self, Resynchronize.self]),
         CommandGroup(
           name: "Policy",
-          subcommands: [Require.self, Exempt.self, Config.self]),
+          subcommands: [Require.self, Exempt.self, BlockUser.self, Config.self]),
         CommandGroup(name: "System", subcommands: [Pam.self, Doctor.self] + verbs),
       ])
   }

@@ -99,6 +99,8 @@ extension LogLine {
     case noPrompt
     /// `after-key`, and sshd has accepted none.
     case noKey
+    /// Root has blocked the account.
+    case blocked
   }
 
   @inline(never)
@@ -110,6 +112,7 @@ extension LogLine {
     case .anotherUser: line.add("another-user")
     case .noPrompt: line.add("no-prompt")
     case .noKey: line.add("no-key")
+    case .blocked: line.add("blocked")
     }
     line.add(user: user)
     if reason == .noPrompt {

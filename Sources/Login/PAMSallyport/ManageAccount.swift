@@ -16,17 +16,18 @@ package func manageAccount(
     // What was left for the next line in the auth phase is past. It harms little if it stays.
     do throws(PAMFailure) { try host.setMark(nil) } catch {}
   }
-  guard !host.isProbe, mark != nil || arguments.demand || arguments.isRefusing else {
-    return arguments.isRefusing ? .denied : .ignore
-  }
-  host.log(arguments)
+  if host.isProbe { return arguments.isRefusing ? .denied : .ignore }
+  let isAsked = mark != nil || arguments.demand || arguments.isRefusing
+  if isAsked { host.log(arguments) }
   do throws(PAMFailure) {
     // Used up: it lets nothing else through.
-    try host.setMark(nil)
+    if isAsked { try host.setMark(nil) }
     let login = Login(
       host, arguments, store: store, service: service, isServed: isServed)
     let answer =
-      arguments.isRefusing ? .denied : try login.manageAccount(try host.user(), mark)
+      arguments.isRefusing
+      ? .denied : try login.manageAccount(try host.user(), mark, isAsked: isAsked)
+    guard isAsked || answer != .ignore else { return answer }
     switch answer {
     case .success, .ignore: try host.setEnvironmentMark(false)
     // Some stacks ignore a failing account phase, so leave a mark that makes the session
@@ -77,14 +78,34 @@ private func refuseSession(_ host: some PAMApplication, _ user: [UInt8]?) -> Ret
 }
 
 extension Login {
-  fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?) throws(PAMFailure) -> ReturnCode {
+  /// `isAsked`: there is more to do than to refuse who is blocked.
+  fileprivate func manageAccount(_ user: [UInt8], _ mark: Mark?, isAsked: Bool)
+    throws(PAMFailure) -> ReturnCode
+  {
     do throws(StoreTrouble) {
+      if try isBlocked(user) { return .denied }
+      guard isAsked else { return .ignore }
       let (account, context) = try begin(user)
-      return try manageAccount(account, context, mark)
+      let answer = try manageAccount(account, context, mark)
+      // It may be so by now: enrolling takes minutes.
+      return try isBlocked(user) ? .denied : answer
     } catch {
       // Failed conversations, under `demand` for example, are reported there.
       return report(error)
     }
+  }
+
+  /// Whether root has blocked the user on this machine, whatever the policy says, and logged if so.
+  /// Read from the files where the service verifies codes, too: nothing is locked or written. What
+  /// is not root's cannot read them, and is its user's own to change; the service refuses his
+  /// codes.
+  @inline(never) private func isBlocked(_ user: [UInt8]) throws(StoreTrouble) -> Bool {
+    guard authority.isForRoot, try store.mayBlock(),
+      let account = try store.account(typed: user),
+      try store.isBlocked(account, at: store.now)
+    else { return false }
+    host.log(.notice, .denied(account.name.bytes, .blocked))
+    return true
   }
 
   private func manageAccount(_ account: Account?, _ context: LoginContext, _ mark: Mark?)

@@ -135,7 +135,8 @@ extension Outcome {
     switch self {
     case .accepted: .info
     case .refused(.response(.malformed, _)): .info
-    case .refused(.response), .refused(.notEnrolled), .refused(.unknownUser): .notice
+    case .refused(.response), .refused(.notEnrolled), .refused(.unknownUser), .refused(.blocked):
+      .notice
     }
   }
 }
@@ -146,6 +147,7 @@ extension Outcome.Reason {
     switch self {
     case .notEnrolled: "not-enrolled"
     case .unknownUser: "unknown-user"
+    case .blocked: "blocked"
     case .response(.malformed, _): "malformed"
     case .response(.wrongCode, _): "wrong-code"
     case .response(.replayed, _): "replayed"

@@ -63,7 +63,7 @@ extension LoginQuestion {
     case .prompt(let pending):
       switch pending.claimant {
       case .enrolled: return .prompt(.enrolled, pending.shape(at: now))
-      case .notEnrolled: return .prompt(.notEnrolled, pending.shape)
+      case .notEnrolled, .blocked: return .prompt(.notEnrolled, pending.shape)
       case .unknown, .invalid: return .prompt(.unknown, pending.shape)
       }
     }

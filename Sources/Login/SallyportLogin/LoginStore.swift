@@ -8,6 +8,8 @@ package protocol RecordStore {
   /// nil: not enrolled, for certain.
   func load(_ account: Account) throws(StoreTrouble) -> Record?
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record
+  /// Whether root has blocked this account: nothing of it is accepted, whatever is enrolled.
+  func isBlocked(_ account: Account, at now: TimeSource) throws(StoreTrouble) -> Bool
   /// Locks, reads again, and writes what `body` returns before `committed` is; `changed`: the
   /// enrollment is another than the record's, and nothing was written. `asKnown`: from a known
   /// place, which strangers let go ahead.
@@ -48,6 +50,8 @@ package protocol LoginStore: EnrollmentStore {
   /// The policy file that applies; nil: the default one, which need not exist.
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate
+  /// Whether anybody may be blocked on this machine; what it takes is little.
+  func mayBlock() throws(StoreTrouble) -> Bool
   /// Whether the address is this machine's own; true if that cannot be determined.
   func isOwn(_ address: NumericAddress) -> Bool
   /// Whether sallyport-session may be there for the users of this machine.

@@ -6,6 +6,8 @@ package import SallyportSystem
 package enum Claimant: Sendable {
   case enrolled(Account)
   case notEnrolled(Account)
+  /// Whatever is enrolled: root has blocked the account.
+  case blocked(Account)
   /// There is no account of that name.
   case unknown(UserName)
   /// The name breaks the rules of `UserName`, so nobody can be enrolled under it. Not looked up:
@@ -15,7 +17,8 @@ package enum Claimant: Sendable {
   /// The account's name, or the name as typed.
   package var name: [UInt8] {
     switch self {
-    case .enrolled(let account), .notEnrolled(let account): account.name.bytes
+    case .enrolled(let account), .notEnrolled(let account), .blocked(let account):
+      account.name.bytes
     case .unknown(let name): name.bytes
     case .invalid(let name): name
     }
@@ -24,7 +27,7 @@ package enum Claimant: Sendable {
   /// nil for a name that nobody can have.
   package var account: Account? {
     switch self {
-    case .enrolled(let account), .notEnrolled(let account): account
+    case .enrolled(let account), .notEnrolled(let account), .blocked(let account): account
     case .unknown(let name): Account(name: name, uid: nil)
     case .invalid: nil
     }

@@ -38,7 +38,16 @@ package final class RecordAuthority<Store: RecordStore> {
         // The time of the lock, not of before it: a login that was stopped in between would bring
         // back an old time, and have all the time since then credited to the budget once more.
         let now = try now()
-        return try pending.decided(on: response, of: enrollment, state, at: now, as: role)
+        let (outcome, next) = try pending.decided(
+          on: response, of: enrollment, state, at: now, as: role)
+        // Under the lock, which `block` takes once it has written: what it does not wait for sees
+        // it.
+        if case .accepted = outcome, let account = pending.claimant.account,
+          try store.isBlocked(account, at: { now })
+        {
+          return (.refused(.blocked), state)
+        }
+        return (outcome, next)
       }
       switch transaction {
       case .committed(let outcome): return outcome
@@ -57,8 +66,21 @@ package final class RecordAuthority<Store: RecordStore> {
     throws(StoreTrouble) -> PendingLogin
   {
     guard let account else { return try decoy(.invalid(typed), context) }
-    if let pending = try enrolled(account, in: context) { return pending }
+    if let pending = try known(account, in: context) { return pending }
     return try decoy(for: account, context)
+  }
+
+  /// Of who is enrolled or blocked; nil: neither, for certain.
+  @inline(never)
+  private func known(_ account: Account, in context: LoginContext) throws(StoreTrouble)
+    -> PendingLogin?
+  {
+    if try isBlocked(account) { return try decoy(.blocked(account), context) }
+    return try enrolled(account, in: context)
+  }
+
+  @inline(never) private func isBlocked(_ account: Account) throws(StoreTrouble) -> Bool {
+    try store.isBlocked(account, at: now)
   }
 
   private func record(of pending: PendingLogin) throws(StoreTrouble) -> Record {
@@ -97,7 +119,7 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
     after first: FirstFactor
   ) throws(StoreTrouble) -> AuthStep {
     guard let account else { return .prompt(try decoy(.invalid(typed), context)) }
-    if let pending = try enrolled(account, in: context) { return .prompt(pending) }
+    if let pending = try known(account, in: context) { return .prompt(pending) }
     let action = try level(of: account, in: context)
       .action(hasAccount: account.uid != nil, mayEnroll: mayEnroll, after: first)
     switch action {
@@ -111,6 +133,7 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
     -> EnrollmentLevel
   {
     if try store.isElsewhere(account.name) { return .refuse }
+    if try isBlocked(account) { return .refuse }
     return context.policy.level(of: try store.level(of: account), at: try now())
   }
 
@@ -125,7 +148,9 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
     in context: LoginContext
   ) throws(StoreTrouble) -> Amendment {
-    if case .create(let enrollment) = change { return try create(enrollment) }
+    if case .create(let enrollment) = change {
+      return try isBlocked(Account(name: user, uid: enrollment.uid)) ? .changed : create(enrollment)
+    }
     guard let record = pending?.record else { return .changed }
     var changed: Enrollment
     do throws(EnrollmentChange.Flaw) {
@@ -135,6 +160,7 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
     }
     let done: Transaction<Void>
     if case .replace(_, _, let claim) = change {
+      if try isBlocked(Account(name: user, uid: record.enrollment.uid)) { return .changed }
       let now = try now()
       changed.suspended.append(Suspension(id: try Random.identifier(), since: now))
       done = try store.suspend(record, for: changed, claim: claim, at: now)
@@ -195,6 +221,7 @@ extension PendingLogin {
     switch claimant {
     case .enrolled: break
     case .notEnrolled: return (.refused(.notEnrolled), decision.state)
+    case .blocked: return (.refused(.blocked), decision.state)
     case .unknown, .invalid: return (.refused(.unknownUser), decision.state)
     }
     switch decision.verdict {

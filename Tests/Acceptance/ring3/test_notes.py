@@ -250,7 +250,8 @@ def test_status_and_config_show_tell_what_is_kept_of_the_unenrolled(policy, caro
     say("require", "--by", "2030-01-31")
     told = say("status", status=66)
     assert told == {"user": "carol", "uid": 3003, "inFleet": False, "enrolled": None, "logins": 0,
-                    "enrollingBegun": None, "level": {"name": "required", "from": "2030-01-31T00:00:00Z"}}
+                    "enrollingBegun": None, "blocked": None,
+                    "level": {"name": "required", "from": "2030-01-31T00:00:00Z"}}
     done = sallyport("config", "show", "--json", "--user", "carol", "--conf", policy,
                      "--store", store.directory)
     shown = json.loads(done.stdout)

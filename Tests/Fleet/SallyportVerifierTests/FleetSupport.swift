@@ -134,7 +134,7 @@ extension Outcome {
     switch self {
     case .accepted(let proof): .accept(proof)
     case .refused(.response(let refusal, _)): .refuse(refusal)
-    case .refused(.notEnrolled), .refused(.unknownUser): nil
+    case .refused(.notEnrolled), .refused(.unknownUser), .refused(.blocked): nil
     }
   }
 }

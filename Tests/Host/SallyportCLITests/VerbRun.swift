@@ -41,7 +41,8 @@ struct VerbRun {
   }
 
   private static let sentences = [
-    ("not enrolled", "not-enrolled"), ("already enrolled", "enrolled"),
+    ("keeps no blocks", "each-host"), ("is not blocked", "not-blocked"),
+    ("is blocked", "blocked"), ("not enrolled", "not-enrolled"), ("already enrolled", "enrolled"),
     ("is enrolled in the fleet already", "enrolled"), ("has no authenticator", "no-such"),
     ("already has an authenticator", "name-taken"), ("authenticators, the maximum", "too-many"),
     ("open passes, the maximum", "too-many"),

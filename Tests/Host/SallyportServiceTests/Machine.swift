@@ -26,6 +26,10 @@ struct Machine: LoginStore, Sendable {
   var isInFleet: Bool { false }
   func now() -> UnixTime { Machine.time }
   func load(_ account: Account) throws(StoreTrouble) -> Record? { try store.load(account) }
+  func mayBlock() throws(StoreTrouble) -> Bool { try store.mayBlock() }
+  func isBlocked(_ account: Account, at now: TimeSource) throws(StoreTrouble) -> Bool {
+    try store.isBlocked(account, at: now)
+  }
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
     try store.loadDecoy(for: name)
   }

@@ -27,6 +27,7 @@ struct `The verbs of a login, by the service` {
     {
       try machine.create(enrollment, state)
     }
+    if one.isBlocked { _ = try machine.store.block(account, until: nil, at: Machine.time) }
     let handler = RequestHandler(store: machine) { _, _ in }
     let service = try TestService { peer, packet, caller in
       let peer = Peer(
@@ -102,6 +103,7 @@ struct `The verbs of a login, by the service` {
     switch outcome {
     case .accepted: "done"
     case .refused(.notEnrolled), .refused(.unknownUser): "not-enrolled"
+    case .refused(.blocked): "blocked"
     case .refused(.response(let refusal, _)):
       switch refusal {
       case .malformed: "malformed"

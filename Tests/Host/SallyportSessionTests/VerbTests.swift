@@ -203,6 +203,7 @@ extension Session: @unchecked Sendable {}
     if let (enrollment, state) = try one.stored(for: account.name, uid: account.uid, at: now) {
       try visitor.store.create(enrollment, state)
     }
+    if one.isBlocked { _ = try visitor.store.block(account, until: nil, at: now) }
     let end = try visitor.ask(
       try change(one),
       typing: one.typed(on: way).map { word in

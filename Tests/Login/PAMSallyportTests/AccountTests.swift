@@ -206,6 +206,26 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(auth("enroll") == .success)
   }
 
+  // decisive
+  @Test(arguments: ["required", "offer"])
+  func `whom root blocks while the secret is shown is not enrolled, and not let in`(level: String)
+    throws
+  {
+    try self.level(level)
+    #expect(auth("enroll") == .ignore)
+    host.expect(level == "required" ? demand : question, echo: true, answer: "y")
+    let root = store.directory.path + "/store"
+    host.expect(
+      first, echo: true,
+      reply: .made {
+        try? makeBlock("bob", at: root)
+        return code($0)
+      })
+    #expect(account() == .denied)
+    #expect(openSession(host) == .denied)
+    #expect(try !isEnrolled("bob"))
+  }
+
   @Test(arguments: ["", "n", "N", "no", "later", "maybe", "yy", "\u{1b}"])
   func `no other answer than yes is a yes`(_ answer: String) throws {
     for level in ["required", "offer"] {

@@ -12,7 +12,7 @@ import Testing
 final class TestStore: LoginStore {
   enum Call: CaseIterable {
     case account, now, load, loadDecoy, note, count, transact, rehearse, noteEnrolling, create
-    case rewrite, suspend
+    case rewrite, suspend, mayBlock, isBlocked
   }
 
   static let secret = Array("12345678901234567890".utf8)
@@ -67,6 +67,16 @@ final class TestStore: LoginStore {
   func load(_ account: Account) throws(StoreTrouble) -> Record? {
     try meet(.load)
     return try store.load(account)
+  }
+
+  func mayBlock() throws(StoreTrouble) -> Bool {
+    try meet(.mayBlock)
+    return try store.mayBlock()
+  }
+
+  func isBlocked(_ account: Account, at now: TimeSource) throws(StoreTrouble) -> Bool {
+    try meet(.isBlocked)
+    return try store.isBlocked(account, at: now)
   }
 
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {

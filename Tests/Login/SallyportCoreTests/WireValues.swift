@@ -106,7 +106,7 @@ extension Seeded {
         .accepted(.backupCode(left: number(0...64))), .accepted(.pass(left: number(0...5))),
         .accepted(.claim(left: number(0...5))),
         .refused(.notEnrolled),
-        .refused(.unknownUser),
+        .refused(.unknownUser), .refused(.blocked),
       ]
       + refusals.map { .refused(.response($0, left: BudgetLeft(known: next(), other: next()))) }
     let flaws: [EnrollmentChange.Flaw] = [

@@ -5,6 +5,7 @@ import SallyportCLI
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
+import SallyportSystem
 
 // What several verbs of a host of a fleet throw.
 
@@ -49,6 +50,17 @@ extension CommandError {
       .busy,
       "\(shown(user)) is in the fleet, and no verifier can be asked; nothing was changed",
       hints: ["sallyport fleet status"])
+  }
+
+  /// A fleet keeps no blocks; each host has its own.
+  static let blockedOnEachHost = CommandError {
+    let options = $0.typed.contains("--undo") ? ["--undo"] : []
+    return Message(
+      "the fleet verifies the codes of \($0.who) and keeps no blocks; nothing was changed",
+      .configuration,
+      hints: [
+        $0.again(options + ["--store", Store.usualRoot], remark: "on each host")
+      ])
   }
 
   /// To enroll somebody who is enrolled there.

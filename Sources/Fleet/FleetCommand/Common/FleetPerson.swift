@@ -78,6 +78,13 @@ struct FleetPerson: Person {
     return place.authority()
   }
 
+  /// A verifier keeps none.
+  package func block(until: UnixTime?) throws(CommandError) -> Bool {
+    throw .blockedOnEachHost
+  }
+
+  package func unblock() throws(CommandError) -> Bool { throw .blockedOnEachHost }
+
   package func error(for trouble: StoreTrouble) -> CommandError {
     guard case .service(_, .notServed) = trouble else { return .store(trouble) }
     return .mayNotChange(account.name.typedOrShown)

@@ -84,3 +84,8 @@ extension LoginState {
 extension Use {
   fileprivate var withoutPlace: Use { Use(time: time, origin: .unknown, service: service) }
 }
+
+extension FleetStore {
+  /// Its hosts keep who is blocked.
+  package func isBlocked(_ account: Account, at now: TimeSource) -> Bool { false }
+}

@@ -7,6 +7,7 @@ package struct Act: Equatable, Sendable {
   package enum Verb: String, CaseIterable, Sendable {
     case enroll, unenroll, add, remove, rename, unlock, resync, forget, require, exempt, pass
     case restore
+    case block, unblock
     /// All passes end.
     case revoke
     case backupCodes = "backup-codes"

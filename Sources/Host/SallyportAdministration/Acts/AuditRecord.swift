@@ -5,7 +5,7 @@ extension Act {
   package var auditType: Int32 {
     guard user != nil else { return 1111 }
     switch verb {
-    case .require, .exempt, .level, .unlock, .forget: return 1102
+    case .require, .exempt, .block, .unblock, .level, .unlock, .forget: return 1102
     case .enroll, .unenroll, .add, .remove, .rename, .resync, .pass, .restore, .revoke,
       .backupCodes, .adopt, .import, .prepare, .newMachine, .empty, .pamEnable, .pamDisable,
       .pamConfirm, .pamRevert, .configEdit, .configInstall, .fleetJoin, .fleetLeave, .fleetPush,

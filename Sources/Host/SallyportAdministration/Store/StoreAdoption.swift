@@ -75,6 +75,7 @@ extension Store {
     try require(of: record, by: account)
     // No account has that name, and a new one is another person.
     if isRenamed { try setLevel(nil, of: Account(name: former, uid: nil), Accounts.find) }
+    try moveBlock(of: former, record, to: account)
     return try changing { users throws(StoreTrouble) in
       try users.holding(record) { () throws(StoreTrouble) in
         try put(record, as: account, in: old, users)

@@ -166,7 +166,7 @@ extension Store {
 
   /// Puts the file in its place, or removes it if `text` is nil; it is made among the users'
   /// directories, where the next command removes what a crash leaves.
-  private func put(
+  func put(
     _ text: Secret?, as file: Path, in place: Path, by users: borrowing StoreFolder
   ) throws(StoreTrouble) {
     if text != nil { try makeDirectory(root / place) }

@@ -64,6 +64,7 @@ extension Barrier {
   fileprivate var words: String {
     switch self {
     case .notEnrolled: "not enrolled"
+    case .blocked: "blocked"
     case .factorsOff: "enrolled only with factors that the policy turns off"
     case .brokenEnrollment: "the enrollment or the note cannot be read"
     case .afterKey: "after-key, and sshd accepts no key before"
@@ -197,6 +198,7 @@ extension Remedy {
   private static func against(_ barrier: Barrier, _ user: String, _ service: String) -> Remedy? {
     switch barrier {
     case .notEnrolled: .command(sallyportCommand("enroll", on: [user]))
+    case .blocked: .command(sallyportCommand("block", on: [user], ["--undo"]))
     case .factorsOff: .command(sallyportCommand("add", on: [user], ["--force"]))
     case .brokenEnrollment: .command(sallyportCommand("status", on: [user]))
     case .noRule: service == "doas" ? .edit("/etc/doas.conf") : .command("visudo")

@@ -84,6 +84,12 @@ extension CommandError {
     Message("\($0.who) is not enrolled", .noInput, hints: [$0.command("enroll")])
   }
 
+  static let blocked = CommandError {
+    Message(
+      "\($0.who) is blocked: no code is accepted", .refused,
+      hints: [$0.command("block", "--undo", remark: "lifts it")])
+  }
+
   static func enrolledAlready(authenticators count: Int) -> CommandError {
     CommandError {
       Message(

@@ -70,6 +70,26 @@ struct LevelFacts: Encodable {
   }
 }
 
+/// That root has blocked a user, in JSON.
+struct BlockFacts: Encodable {
+  @OrNull var since: String?
+  @OrNull var until: String?
+
+  init?(_ blocked: Store.Blocked?) {
+    guard let blocked else { return nil }
+    (since, until) = (blocked.block.flatMap { fact($0.since) }, blocked.block?.until.flatMap(fact))
+  }
+}
+
+/// `since 3 Dec, up to 2027-03-01`, of a block.
+func blockText(_ blocked: Store.Blocked, seenFrom now: UnixTime) -> String {
+  guard let block = blocked.block else {
+    return "for good: \(printable(blocked.path.utf8, limit: 300)) is not understood"
+  }
+  let end = block.until.map { ", up to \(dayText($0))" } ?? ""
+  return "since \(whenText(block.since, seenFrom: now))\(end): nothing is accepted"
+}
+
 /// `required from 2027-03-01 on`, with the date as `--by` and `--until` take it.
 func levelText(_ level: UserNote.Level) -> String {
   switch level {
@@ -80,7 +100,7 @@ func levelText(_ level: UserNote.Level) -> String {
   }
 }
 
-private func dayText(_ time: UnixTime) -> String {
+func dayText(_ time: UnixTime) -> String {
   CalendarDate(time, inUTC: true)?.isoDay ?? "\(time.seconds)"
 }
 
@@ -91,4 +111,10 @@ func originText(_ origin: Origin) -> String? {
   case .local: "this machine"
   case .unknown: nil
   }
+}
+
+/// A time in the local time zone.
+func whenText(_ time: UnixTime, seenFrom now: UnixTime) -> String {
+  guard let date = CalendarDate(time), let today = CalendarDate(now) else { return "some day" }
+  return date.text(seenFrom: today)
 }

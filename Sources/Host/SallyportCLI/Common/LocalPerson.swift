@@ -73,9 +73,24 @@ struct LocalPerson: Person {
       }
       return store.removeEnded(of: account, at: try context.time())
     }
-    guard try amendOnce(.create(enrollment), of: nil) == .done else {
+    // Not as a login does, which enrolls nobody who is blocked: root may, and the block stays.
+    do throws(StoreTrouble) {
+      try store.create(enrollment, LoginState(initialFor: enrollment))
+    } catch {
+      guard case .exists = error else { throw .store(error) }
       throw .enrolledMeanwhile(isCodeShown: isCodeShown)
     }
+  }
+
+  func block(until: UnixTime?) throws(CommandError) -> Bool {
+    try storing { () throws(StoreTrouble) in
+      try context.prepare(store)
+      return try store.block(account, until: until, at: context.now())
+    }
+  }
+
+  func unblock() throws(CommandError) -> Bool {
+    try storing { () throws(StoreTrouble) in try store.unblock(account, Accounts.find) }
   }
 
   func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError) {

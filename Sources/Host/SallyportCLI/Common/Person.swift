@@ -56,6 +56,10 @@ package protocol Person {
   /// What would be enrolled after `restore`; of people of a fleet nothing is suspended.
   func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment
   func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError)
+  /// Blocks the account on this machine; false where a login of it may still be held up.
+  func block(until: UnixTime?) throws(CommandError) -> Bool
+  /// False where nothing blocked it.
+  func unblock() throws(CommandError) -> Bool
 }
 
 /// What is kept of a person; of one in the fleet without secrets.
@@ -108,6 +112,7 @@ extension Person {
       throw .code(try rejection(refusal, of: typed, pending))
     // The user was unenrolled meanwhile.
     case .refused(.notEnrolled), .refused(.unknownUser): throw absence
+    case .refused(.blocked): throw .blocked
     }
   }
 

@@ -81,6 +81,20 @@ struct RecordedPerson: Person {
     try recorded(verb, facts) { () throws(CommandError) in try person.set(level, of: owner) }
   }
 
+  func block(until: UnixTime?) throws(CommandError) -> Bool {
+    let facts = until.flatMap { fact($0) }.map { [Act.Fact("until", $0.utf8)] } ?? []
+    return try recorded(.block, facts) { () throws(CommandError) in
+      try person.block(until: until)
+    }
+  }
+
+  func unblock() throws(CommandError) -> Bool {
+    let isDone = { (lifted: Bool) in lifted }
+    return try recorded(.unblock, isDone: isDone) { () throws(CommandError) in
+      try person.unblock()
+    }
+  }
+
   func resynchronize(by codes: CodePair, named name: Label?, _ id: UInt64)
     throws(CommandError) -> Resync
   {

@@ -177,7 +177,7 @@ extension Act.Verb {
     case .add: "\(names) for \(whom)"
     case .remove, .resync: "\(names) of \(whom)"
     case .rename: "\(names) of \(whom) to \"\(act.value("new") ?? "")\""
-    case .unlock, .exempt: whom
+    case .unlock, .exempt, .block, .unblock: whom
     case .forget: "the remembered places of \(whom)"
     case .require: "\(whom) to enroll"
     case .level: "it to the policy whether \(whom) must enroll"
@@ -210,6 +210,8 @@ extension Act.Verb {
     case .rename: ("renamed", "rename")
     case .unlock: ("unlocked", "unlock")
     case .exempt: ("exempted", "exempt")
+    case .block: ("blocked", "block")
+    case .unblock: ("unblocked", "unblock")
     case .forget: ("forgot", "forget")
     case .require: ("required", "require")
     case .level: ("left", "leave")

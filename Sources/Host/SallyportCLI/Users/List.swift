@@ -19,8 +19,8 @@ struct List: Verb {
 
   func validate() throws {
     if fleet, shared.store != nil { throw ValidationError("--fleet takes no --store") }
-    if fleet, filter.neverEnrolled || filter.exempt {
-      throw ValidationError("--fleet takes no --never-enrolled and --exempt")
+    if fleet, filter.neverEnrolled || filter.exempt || filter.blocked {
+      throw ValidationError("--fleet takes no --never-enrolled, --exempt and --blocked")
     }
   }
 
@@ -38,6 +38,7 @@ struct List: Verb {
     let now = try context.time()
     let (levels, unread) =
       filter.exempt ? context.machine.ownLevels(by: store, in: shared.path, at: now) : ([:], [])
+    let blocked = filter.blocked ? try BlockedPeople(by: store, at: now).all : [:]
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
     var (rows, broken): ([ListRow], Int) = ([], 0)
     var worst: Sysexit? = unread.isEmpty ? nil : .badData
@@ -51,6 +52,7 @@ struct List: Verb {
           guard let record else { return }
           let enrollment = record.enrollment
           if filter.exempt, !levels[enrollment.user.text].isExempt { return }
+          if filter.blocked, blocked[enrollment.user.text] == nil { return }
           let account = Account(name: enrollment.user, uid: enrollment.uid)
           let isMeant = filter.takes(enrollment, record.state, at: now) {
             context.policy(at: nil, for: account, in: store, warns: false)

@@ -23,6 +23,9 @@ struct ListFilter: ParsableArguments {
   @Flag(help: "Those whom root has exempted, enrolled or not.")
   var exempt = false
 
+  @Flag(help: "Those whom root has blocked, enrolled or not.")
+  var blocked = false
+
   @Flag(help: "Instead of the enrolled, the people who have an account and are not enrolled.")
   var neverEnrolled = false
 
@@ -34,7 +37,7 @@ struct ListFilter: ParsableArguments {
 
   /// Whether only somebody who is enrolled can meet it.
   var isOfEnrolled: Bool { locked || idle != nil || passes }
-  private var isAny: Bool { isOfEnrolled || exempt }
+  private var isAny: Bool { isOfEnrolled || exempt || blocked }
 
   /// How many were found, of all who are enrolled.
   func count(_ found: Int, of all: Int) -> String {
@@ -42,9 +45,10 @@ struct ListFilter: ParsableArguments {
   }
 
   /// Whether it lists people who are not enrolled.
-  var listsNames: Bool { neverEnrolled || exempt && !isOfEnrolled }
+  var listsNames: Bool { neverEnrolled || (exempt || blocked) && !isOfEnrolled }
 
-  /// Whether somebody who is enrolled meets it, but for being exempt. `policy`: of the user.
+  /// Whether somebody who is enrolled meets it, but for being exempt or blocked. `policy`: of the
+  /// user.
   func takes(
     _ enrollment: Enrollment, _ state: LoginState, at now: UnixTime, under policy: () -> Policy
   ) -> Bool {
@@ -79,6 +83,7 @@ extension List {
     struct Person: Encodable {
       let user: String
       @OrNull var level: LevelFacts?
+      @OrNull var blocked: BlockFacts?
     }
     let users: [Person]
     /// Those who may be meant: by name, or in words.
@@ -89,7 +94,9 @@ extension List {
   func listNames(_ store: Store, _ context: Context) throws(CommandError) {
     let now = try context.time()
     let (levels, unread) = context.machine.ownLevels(by: store, in: shared.path, at: now)
+    let blocks = try BlockedPeople(by: store, at: now)
     var (names, unseen): ([String], [String]) = (levels.keys.sorted(), [])
+    if filter.blocked { names = blocks.all.keys.sorted() }
     if filter.neverEnrolled {
       let people = try MeantPeople(of: nil, storedIn: store, on: context.machine)
       let enrolled = try storing { () throws(StoreTrouble) in
@@ -100,14 +107,46 @@ extension List {
     }
     unseen += unread.map { printable($0.utf8, limit: 255) }
     if filter.exempt { names = names.filter { levels[$0].isExempt } }
-    let people = names.map { Names.Person(user: $0, level: LevelFacts(levels[$0])) }
+    if filter.blocked { names = names.filter { blocks.all[$0] != nil } }
+    let people = names.map {
+      Names.Person(
+        user: $0, level: LevelFacts(levels[$0]), blocked: BlockFacts(blocks.all[$0]))
+    }
     let rows = names.map { name in
-      [printable(name.utf8, limit: 255)] + (levels[name].map { [levelText($0)] } ?? [])
+      let facts = [
+        blocks.all[name].map { "blocked \(blockText($0, seenFrom: now))" },
+        levels[name].map(levelText),
+      ]
+      return [printable(name.utf8, limit: 255)]
+        + (facts.contains { $0 != nil } ? [facts.compactMap { $0 }.joined(separator: "; ")] : [])
     }
     let missed = unseen.isEmpty ? [] : ["not seen: \(unseen.joined(separator: ", "))"]
     context.output(shared).answer(
       Names(users: people, notReached: unseen),
       (table(rows) + [counted(names.count, "person", "s")] + missed).joined(separator: "\n"))
     if !unseen.isEmpty { throw CommandError(.busy, "the list is incomplete") }
+  }
+}
+
+/// Whom root has blocked on this machine.
+struct BlockedPeople {
+  /// By login name: that of the block, and that which the account of its uid has now.
+  private(set) var all: [String: Store.Blocked] = [:]
+
+  /// Those whose block has not ended.
+  init(by store: Store, at now: UnixTime) throws(CommandError) {
+    let found = try storing { () throws(StoreTrouble) in try store.allBlocked() }
+    for (file, blocked) in found where !blocked.isOver(at: now) {
+      let name = try storing { () throws(StoreTrouble) -> UserName? in
+        guard blocked.path.contains("/\(Store.blockedUIDs.text)/") else {
+          return file.user ?? blocked.block?.user
+        }
+        guard let uid = UInt32(file.directory) else { return blocked.block?.user }
+        return try Accounts.find(uid: uid)?.name ?? blocked.block?.user
+      }
+      guard let name else { continue }
+      let text = String(decoding: name.bytes, as: UTF8.self)
+      if all[text] == nil { all[text] = blocked }
+    }
   }
 }

@@ -35,18 +35,22 @@ struct Status: Verb {
     let person = try subject.person(policy)
     let record = try person.record()
     let now = try context.time()
+    let blocked = try storing { () throws(StoreTrouble) in
+      try subject.store.blocks(of: person.account).first { !$0.isOver(at: now) }
+    }
     do throws(CommandError) {
       let found = try record.enrolled.get()
       let report = StatusReport(
-        found.enrollment, found.state, record.note, under: person.policy, at: now,
-        isInFleet: person.isInFleet)
+        found.enrollment, found.state, record.note, blocked: .some(blocked),
+        under: person.policy, at: now, isInFleet: person.isInFleet)
       return tell(report, try ways(of: person.account, subject.output, context), subject.output)
     } catch {
       let told =
         person.isInFleet ? error : error.hinting(at: person.account, in: subject.store)
       guard case .notEnrolled = error.cause else { throw told }
       let report = AbsenceReport(
-        account: person.account, record: record, now: now, isInFleet: person.isInFleet)
+        account: person.account, record: record, blocked: blocked, now: now,
+        isInFleet: person.isInFleet)
       let ways = try ways(of: person.account, subject.output, context)
       subject.output.answer(report.facts, report.text + ways)
       return tell(hintsOf: told, in: context)
@@ -87,7 +91,7 @@ struct Status: Verb {
     let account = Account(name: enrollment.user, uid: enrollment.uid)
     let policy = context.policy(at: policy.conf, for: account, in: Store())
     let report = StatusReport(
-      enrollment, state, nil, under: policy, at: try context.time())
+      enrollment, state, nil, blocked: nil, under: policy, at: try context.time())
     let unseen = "\n\nWays in: only root can tell"
     return tell(report, unseen, output)
   }
@@ -100,15 +104,17 @@ struct StatusReport {
   private let backupCodes: (left: Int, all: Int)
   /// nil if it is not known.
   private let note: UserNote?
+  /// nil if it is not known.
+  private let blocked: Store.Blocked??
   private let wrongCodes: Allowances
   private let now: UnixTime
   private let isInFleet: Bool
 
   init(
-    _ enrollment: Enrollment, _ state: LoginState, _ note: UserNote?, under policy: Policy,
-    at now: UnixTime, isInFleet: Bool = false
+    _ enrollment: Enrollment, _ state: LoginState, _ note: UserNote?, blocked: Store.Blocked??,
+    under policy: Policy, at now: UnixTime, isInFleet: Bool = false
   ) {
-    (self.note, self.isInFleet) = (note, isInFleet)
+    (self.note, self.blocked, self.isInFleet) = (note, blocked, isInFleet)
     (self.enrollment, self.now) = (enrollment, now)
     var state = state
     state.reconcile(with: enrollment)
@@ -127,6 +133,7 @@ struct StatusReport {
     rows += passRows
     rows += suspendedRows
     rows += rememberedRows
+    if let blocked = blocked ?? nil { rows.append(["blocked", blockText(blocked, seenFrom: now)]) }
     if let level = note?.level { rows.append(["level", StatusReport.text(level)]) }
     return ([heading, ""] + table(rows).map { "  \($0)" }).joined(separator: "\n")
   }
@@ -231,6 +238,7 @@ struct StatusReport {
       suspended: enrollment.suspended.filter { now < $0.until }.map(SuspensionFacts.init),
       wrongCodes: wrongCodes, remembered: state.remembered.map(RememberedFacts.init),
       level: note.map { OrNull(wrappedValue: LevelFacts($0.level)) },
+      blocked: blocked.map { OrNull(wrappedValue: BlockFacts($0)) },
       lastLogin: UseFacts(state.lastUse))
   }
 
@@ -271,25 +279,22 @@ struct StatusReport {
     let wrongCodes: Allowances
     let remembered: [RememberedFacts]
     let level: OrNull<LevelFacts>?
+    let blocked: OrNull<BlockFacts>?
     @OrNull var lastLogin: UseFacts?
   }
-}
-
-/// A time in the local time zone.
-func whenText(_ time: UnixTime, seenFrom now: UnixTime) -> String {
-  guard let date = CalendarDate(time), let today = CalendarDate(now) else { return "some day" }
-  return date.text(seenFrom: today)
 }
 
 /// The status of a user who is not enrolled.
 struct AbsenceReport {
   let account: Account
   let record: PersonRecord
+  let blocked: Store.Blocked?
   let now: UnixTime
   let isInFleet: Bool
 
   var text: String {
     var rows: [[String]] = []
+    if let blocked { rows.append(["blocked", blockText(blocked, seenFrom: now)]) }
     if let level = record.note.level {
       let isOver = record.note.level.isExempt && !record.note.level.isExempt(at: now)
       rows.append(
@@ -320,7 +325,7 @@ struct AbsenceReport {
   var facts: some Encodable {
     Facts(
       user: account.name.text, uid: account.uid, inFleet: isInFleet,
-      level: LevelFacts(record.note.level),
+      level: LevelFacts(record.note.level), blocked: BlockFacts(blocked),
       logins: record.logins,
       enrollingBegun: record.begun.flatMap(fact))
   }
@@ -331,6 +336,7 @@ struct AbsenceReport {
     let inFleet: Bool
     @OrNull var enrolled: String?
     @OrNull var level: LevelFacts?
+    @OrNull var blocked: BlockFacts?
     let logins: UInt32
     @OrNull var enrollingBegun: String?
   }

@@ -29,6 +29,8 @@ package struct AccessFacts {
   var enrollments: [String: KnownEnrollment] = [:]
   /// What root has set for them, by login name.
   var notes: [String: UserNote.Level] = [:]
+  /// Whom root has blocked, by login name.
+  var blocked: Set<String> = []
   /// Where it verifies logins.
   var fleet = FleetKnowledge.unasked
   /// Why some account has no row, one line each.
@@ -85,6 +87,11 @@ extension AccessFacts {
     let levels = NoteLevels(of: store)
     for account in accounts.accounts {
       guard let known = account.asAccount else { continue }
+      do throws(StoreTrouble) {
+        if try store.isBlocked(known, at: { now }) { blocked.insert(account.name) }
+      } catch {
+        enrollments[account.name] = .broken
+      }
       do throws(StoreTrouble) {
         notes[account.name] = try levels.level(of: known)
       } catch {

@@ -78,8 +78,8 @@ extension AccessWay.Kind {
 }
 
 extension Barrier {
-  /// Whether it keeps somebody out who has all that others ask for.
-  var locksOut: Bool { isOurs || self == .moduleMissing || self == .keyLeftOut }
+  /// Whether it keeps somebody out who has all that others ask for, and was not meant to.
+  var locksOut: Bool { self != .blocked && isOurs || self == .moduleMissing || self == .keyLeftOut }
 }
 
 extension Opening {

@@ -63,6 +63,14 @@ extension AccessTable {
     return table
   }
 
+  /// The table with these cells alone.
+  package func narrowed(toCells isTaken: (Cell) -> Bool) -> AccessTable {
+    var table = self
+    for row in table.rows.indices { table.rows[row].cells = rows[row].cells.filter(isTaken) }
+    table.rows.removeAll { $0.cells.isEmpty }
+    return table
+  }
+
   /// Whether the way comes to a line of ours.
   func isOurs(_ way: AccessWay) -> Bool { ours.contains(way.service) }
 }
@@ -71,7 +79,8 @@ extension Barrier {
   /// Whether it is of Sallyport's making.
   package var isOurs: Bool {
     switch self {
-    case .notEnrolled, .factorsOff, .brokenEnrollment, .afterKey, .noPrompt, .wrongWord: true
+    case .notEnrolled, .blocked, .factorsOff, .brokenEnrollment, .afterKey, .noPrompt, .wrongWord:
+      true
     case .moduleMissing, .noRule, .noPassword, .noKey, .keyLeftOut, .noMethod, .rootLogin,
       .notAllowed, .locked, .expired, .noShell, .noLogin, .stackShut, .noAdministrator:
       false

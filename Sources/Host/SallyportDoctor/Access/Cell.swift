@@ -24,7 +24,7 @@ package enum Asking: String, CaseIterable, Sendable {
 /// Why nobody gets in.
 package enum Barrier: String, CaseIterable, Sendable {
   // Ours.
-  case notEnrolled, factorsOff, brokenEnrollment, afterKey, noPrompt, wrongWord
+  case notEnrolled, blocked, factorsOff, brokenEnrollment, afterKey, noPrompt, wrongWord
   // Others'.
   case moduleMissing, noRule, noPassword, noKey, keyLeftOut, noMethod, rootLogin, notAllowed,
     locked, expired, noShell, noLogin, stackShut, noAdministrator

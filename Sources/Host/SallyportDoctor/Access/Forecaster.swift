@@ -10,6 +10,7 @@ final class Forecaster {
     let traits: AccountTraits
     let enrollment, inFleet: KnownEnrollment
     let note, noteInFleet: String
+    let isBlocked: Bool
     let truths: PolicyTerms.Truths
     /// Of an account that cannot be enrolled.
     let name: String?
@@ -135,7 +136,8 @@ final class Forecaster {
       account: account.asAccount,
       enrollment: facts.isStoreBroken ? .broken : facts.enrollments[account.name] ?? .none,
       inFleet: state.enrollment,
-      note: facts.notes[account.name], noteInFleet: state.level,
+      note: facts.notes[account.name], isBlocked: facts.blocked.contains(account.name),
+      noteInFleet: state.level,
       isMember: { [facts] in
         facts.isMember(account, of: String(decoding: $0, as: UTF8.self))
       })
@@ -167,7 +169,7 @@ final class Forecaster {
     return PersonClass(
       traits: traits, enrollment: person.enrollment, inFleet: person.inFleet,
       note: String(describing: person.note), noteInFleet: String(describing: person.noteInFleet),
-      truths: truths, name: person.account == nil ? account.name : nil)
+      isBlocked: person.isBlocked, truths: truths, name: person.account == nil ? account.name : nil)
   }
 
   private func traits(of account: AccountFacts.Account) -> AccountTraits {

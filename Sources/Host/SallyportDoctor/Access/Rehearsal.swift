@@ -12,6 +12,8 @@ struct KnownPerson {
   /// In the files of this machine, and in the fleet.
   let enrollment, inFleet: KnownEnrollment
   let note: UserNote.Level?
+  /// Whether root has blocked the person on this machine.
+  var isBlocked = false
   /// What was set for the person in the fleet.
   var noteInFleet: UserNote.Level? = nil
   let isMember: (_ group: [UInt8]) -> Tristate
@@ -140,11 +142,12 @@ struct Rehearsal {
     let phase: Phase = entry.phase == .auth ? .auth : entry.phase == .account ? .account : .session
     let authority = RehearsedAuthority(
       person.enrollment, inFleet: person.inFleet, note: person.note,
-      noteInFleet: person.noteInFleet, at: now)
+      noteInFleet: person.noteInFleet, isBlocked: person.isBlocked, at: now)
     let application = RehearsedApplication(
       login, handle, isOneField: arguments.forwardPass, in: phase,
       needsCode: { authority.isAsking })
-    let store = RehearsedStore(person.account, policies, groups: person.isMember)
+    let store = RehearsedStore(
+      person.account, policies, isBlocked: person.isBlocked, groups: person.isMember)
     let code: ReturnCode
     switch phase {
     case .auth:
@@ -183,7 +186,8 @@ struct Rehearsal {
     let isUnkeyed = arguments.afterKey && entry.phase == .auth && !isAfterKey
     // Another line is for those without a key.
     if isUnkeyed, entry.goesOnWithoutKey { return }
-    let ownBarrier: Barrier? = arguments.isRefusing ? .wrongWord : isUnkeyed ? .afterKey : nil
+    let ownBarrier: Barrier? =
+      arguments.isRefusing ? .wrongWord : isUnkeyed ? .afterKey : person.isBlocked ? .blocked : nil
     if let barrier = ownBarrier ?? authority.barrier { return handle.note(barrier, at: entry) }
     // A wrong code is no reason, but one field is, which cannot hold the code beside a password.
     let isShort = login.field != nil && !arguments.forwardPass

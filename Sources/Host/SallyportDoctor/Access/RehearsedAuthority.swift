@@ -19,6 +19,7 @@ final class RehearsedAuthority: CodeAuthority {
   private let inFleet: KnownEnrollment
   private let note, noteInFleet: UserNote.Level?
   private let now: UnixTime
+  private let isBlocked: Bool
   /// Why a code was not accepted, or the login let through without one; nil if neither happened.
   private(set) var barrier: Barrier?
   private(set) var opening: Opening?
@@ -28,8 +29,9 @@ final class RehearsedAuthority: CodeAuthority {
 
   init(
     _ enrollment: KnownEnrollment, inFleet: KnownEnrollment, note: UserNote.Level?,
-    noteInFleet: UserNote.Level?, at now: UnixTime
+    noteInFleet: UserNote.Level?, isBlocked: Bool, at now: UnixTime
   ) {
+    self.isBlocked = isBlocked
     (self.enrollment, self.inFleet) = (enrollment, inFleet)
     (self.note, self.noteInFleet, self.now) = (note, noteInFleet, now)
   }
@@ -44,6 +46,10 @@ final class RehearsedAuthority: CodeAuthority {
     guard let account else {
       barrier = .notEnrolled
       return .prompt(pending(.invalid(typed), [], context))
+    }
+    if isBlocked {
+      barrier = .blocked
+      return .prompt(pending(.blocked(account), [.totp], context))
     }
     if let pending = try enrolled(account, in: context) { return .prompt(pending) }
     let level = try level(of: account, in: context)

@@ -9,14 +9,17 @@ final class RehearsedStore: LoginStore {
   private let account: Account?
   private let policies: PolicySources
   private let groups: (_ name: [UInt8]) -> Tristate
+  private let isBlocked: Bool
   /// The policy that the line got last, and the file whose lines made it.
   private(set) var policy: Policy?
   private var file: (path: String, PolicyFile)?
 
   init(
-    _ account: Account?, _ policies: PolicySources, groups: @escaping (_ name: [UInt8]) -> Tristate
+    _ account: Account?, _ policies: PolicySources, isBlocked: Bool,
+    groups: @escaping (_ name: [UInt8]) -> Tristate
   ) {
     (self.account, self.policies, self.groups) = (account, policies, groups)
+    self.isBlocked = isBlocked
   }
 
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
@@ -42,6 +45,9 @@ final class RehearsedStore: LoginStore {
   let hasSessions = false
   var isInFleet: Bool { policies.isInFleet }
   func now() throws(StoreTrouble) -> UnixTime { try Clock.now() }
+
+  func mayBlock() throws(StoreTrouble) -> Bool { isBlocked }
+  func isBlocked(_ account: Account, at now: TimeSource) throws(StoreTrouble) -> Bool { isBlocked }
 
   // The authority of the login asks for none of these.
   func load(_ account: Account) throws(StoreTrouble) -> Record? { nil }

@@ -86,13 +86,30 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
   private func answer(_ question: LoginQuestion, _ peer: Peer) throws(StoreTrouble)
     -> ServiceAnswer?
   {
-    guard question.policy.isFleet else {
+    // Root of this machine may refuse whom the fleet would let in.
+    guard question.policy.isFleet, try !isBlocked(question) else {
       return try question.answer(
         from: store, in: question.context, enrolling: question.account?.uid)
     }
     if case .prepare = question.verb, !question.policy.isEnabled { return .skip }
     guard let fleet else { return withoutFleet(question, peer) }
-    return try fleet.answer(question) { level, line in write(level, line, of: peer) }
+    let answer = try fleet.answer(question) { level, line in write(level, line, of: peer) }
+    // It may be so by now.
+    if case .outcome(.accepted) = answer, try isBlocked(question) {
+      return .outcome(.refused(.blocked))
+    }
+    return answer
+  }
+
+  /// Whether root has blocked him here, where that decides: what root's verbs ask goes on.
+  private func isBlocked(_ question: LoginQuestion) throws(StoreTrouble) -> Bool {
+    switch question.verb {
+    case .enrolled, .remember, .count, .rehearse: return false
+    case .amend(let change, _): guard case .create = change else { return false }
+    case .prepare, .attempt, .level: break
+    }
+    guard let account = question.account else { return false }
+    return try store.isBlocked(account, at: store.now)
   }
 
   private func withoutFleet(_ question: LoginQuestion, _ peer: Peer) -> ServiceAnswer {

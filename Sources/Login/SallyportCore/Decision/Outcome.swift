@@ -8,6 +8,8 @@ package enum Outcome: Equatable, Sendable {
     case response(Refusal, left: BudgetLeft)
     case notEnrolled
     case unknownUser
+    /// Root has blocked the account.
+    case blocked
   }
 }
 

@@ -1,5 +1,5 @@
-/// What was enrolled before a login with a pass enrolled again. It is kept in files of its own, which
-/// no login reads, and from which root can bring it back for a while.
+/// What was enrolled before a login with a pass enrolled again. It is kept in files of its own,
+/// which no login reads, and from which root can bring it back for a while.
 package struct Suspension: Equatable, Sendable {
   /// The most that an enrollment names.
   package static let maximum = 8

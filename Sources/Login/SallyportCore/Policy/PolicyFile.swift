@@ -9,7 +9,8 @@ package final class PolicyFile {
   /// The key of a line that is for the command alone. No login reads it: no mistake in its value or
   /// place locks anybody out.
   package static var withoutCode: StaticString { "without_code" }
-  /// How the keys begin that are for sessions alone (`HelpdeskSettings`). No login reads them either.
+  /// How the keys begin that are for sessions alone (`HelpdeskSettings`). No login reads them
+  /// either.
   package static var helpdesk: StaticString { "helpdesk" }
 
   /// The first reason why the file cannot be used; if there is one, what its right lines say

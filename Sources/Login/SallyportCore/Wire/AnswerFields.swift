@@ -158,6 +158,7 @@ extension ByteWriter {
     switch reason {
     case .notEnrolled: put(count: 0)
     case .unknownUser: put(count: 1)
+    case .blocked: put(count: 8)
     case .response(let refusal, let left):
       put(refusal)
       put(left.known)
@@ -181,7 +182,7 @@ extension ByteWriter {
     case .clock(let until):
       put(count: 7)
       put(until)
-    case .mustEnroll: put(count: 8)
+    case .mustEnroll: put(count: 9)
     }
   }
 }
@@ -202,8 +203,9 @@ extension ByteReader {
 
   private mutating func reason() -> Outcome.Reason? {
     let refusal: Refusal?
-    switch count(atMost: 8) {
+    switch count(atMost: 9) {
     case 1: return .unknownUser
+    case 8: return .blocked
     case 2:
       let malformation = Malformation(rawValue: UInt8(truncatingIfNeeded: number(bytes: 1)))
       refusal = malformation.map { .malformed($0) }
@@ -212,7 +214,7 @@ extension ByteReader {
     case 5: refusal = .replayed(until: time())
     case 6: refusal = .throttled
     case 7: refusal = .clock(until: time())
-    case 8: refusal = .mustEnroll
+    case 9: refusal = .mustEnroll
     case _: return .notEnrolled
     }
     return refusal.map { .response($0, left: BudgetLeft(known: number64(), other: number64())) }

@@ -37,15 +37,11 @@ extension Store {
   /// The note in this file, and whose it is; nil if there is none.
   @inline(never)
   package func note(_ file: Path, in place: Path) throws(StoreTrouble) -> (UserName, UserNote)? {
-    try checks.walk(to: root)
-    let place = UserDirectory(parent: root, name: place)
-    guard let directory = try OpenUserDirectory.open(place, on: try openParent(root), checks),
-      let text = try directory.text(of: file, checks)
-    else { return nil }
+    guard let text = try text(of: file, in: place) else { return nil }
     do throws(SettingsError) {
       return try UserNote.read(text)
     } catch {
-      throw .malformed(path: (place.path / file).text, error)
+      throw .malformed(path: (root / place / file).text, error)
     }
   }
 }

@@ -1,0 +1,167 @@
+import ArgumentParser
+import SallyportAdministration
+import SallyportCore
+import SallyportDoctor
+import SallyportLogin
+import SallyportSupport
+import SallyportSystem
+
+/// `sallyport block`
+struct BlockUser: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "block",
+    abstract: "Accept nothing of a user's, whatever is enrolled or set, until it is lifted.",
+    discussion: """
+      Codes, backup codes and passes are refused, no place is remembered, nothing enrolls, and the \
+      account line refuses after a key or a ticket too. What is enrolled is kept. Sessions that \
+      are open go on.
+      """)
+
+  @OptionGroup var shared: SubjectOptions<NoDefault>
+
+  @Option(
+    help: ArgumentHelp("Up to this day (UTC); from then on it is lifted.", valueName: "date"),
+    transform: Day.init(typed:))
+  var until: Day?
+
+  @Flag(help: "Lift it: what is enrolled and set counts again.")
+  var undo = false
+
+  @Flag(help: "Also for root, and for the account that you logged in with.")
+  var force = false
+
+  func validate() throws {
+    if undo, until != nil || force { throw ValidationError("--undo takes no --until and --force") }
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    let subject = try shared.open(in: context, for: undo ? .onStored : .onAccount)
+    let person = try subject.person(usesPolicy: false)
+    if undo { return try lift(person, subject) }
+    let now = try context.time()
+    if let until, until.midnight <= now { throw .blockEnded }
+    guard person.account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
+    try insist(on: person.account, context)
+    let isSettled = try person.block(until: until?.midnight)
+    if !isSettled {
+      subject.output.warn(
+        "a login that began before is held up, and its code may still be accepted; the account "
+          + "line refuses it")
+    }
+    let passes = revokePasses(of: person, subject.output)
+    let table = try openWays(of: person.account, context)
+    let name = person.account.name.text
+    subject.output.answer(
+      Answer(
+        user: name, until: OrNull(wrappedValue: until.flatMap { fact($0.midnight) }),
+        passesRevoked: passes,
+        ways: table.map { $0.rows.flatMap(\.cells).map(\.names) }),
+      text(name, table, subject.output.width))
+  }
+
+  private func lift(_ person: any Person, _ subject: Subject) throws(CommandError) {
+    guard try person.unblock() else {
+      throw CommandError {
+        Message(
+          "nothing to undo: \($0.who) is not blocked", .noInput,
+          hints: [$0.command("status", remark: "shows it")])
+      }
+    }
+    let name = person.account.name.text
+    subject.output.answer(Lifted(user: name), "\(name) is not blocked any more.")
+  }
+
+  /// Nobody shuts himself or root out by a slip.
+  private func insist(on account: Account, _ context: Context) throws(CommandError) {
+    guard !force, let uid = account.uid else { return }
+    if uid == 0 { throw .blockOf("has the uid 0: every way to root is shut then") }
+    let own = try context.caller.map { name throws(CommandError) in try context.account(name).uid }
+    if own == uid || context.loginUID() == uid {
+      throw .blockOf("is the account that you logged in with")
+    }
+  }
+
+  /// How many open passes were ended. He is blocked already: what fails here lets nothing in.
+  private func revokePasses(of person: any Person, _ output: Output) -> Int {
+    do throws(CommandError) {
+      let count = try person.enrolledRecord().enrollment.passes.count
+      guard count > 0, let pending = try person.found() else { return 0 }
+      try person.amend(.revoke, of: pending)
+      return count
+    } catch {
+      if !error.isAbsence {
+        output.warn("the passes were not revoked: what is enrolled cannot be read or changed")
+      }
+      return 0
+    }
+  }
+
+  /// The ways in that ask nothing of ours, so that no block is read; nil where another store than
+  /// the usual one is meant.
+  private func openWays(of account: Account, _ context: Context) throws(CommandError)
+    -> AccessTable?
+  {
+    let options = shared.storeOptions
+    guard options.path == Store.usualRoot else { return nil }
+    let facts = try context.accessFacts(options, user: account.name)
+    return AccessTable(facts).narrowed(to: nil, account.name.text).open
+  }
+
+  private func text(_ name: String, _ table: AccessTable?, _ width: Int) -> String {
+    let end = until.map { " up to \(dayText($0.midnight))" } ?? ""
+    let lines = ["\(name) is blocked\(end): nothing is accepted. Sessions that are open go on."]
+    guard let table else { return lines[0] }
+    let ways = AccessText(table: table, width: width, store: nil)
+    let open = table.rows.flatMap { ways.lines(of: $0).dropFirst() }
+    if open.isEmpty { return lines[0] }
+    return (lines + ["", "Ways in that do not ask:"] + open).joined(separator: "\n")
+  }
+
+  private struct Answer: Encodable {
+    let user: String
+    let until: OrNull<String>
+    let passesRevoked: Int
+    /// nil where they were not looked for.
+    let ways: [Way]?
+  }
+
+  fileprivate struct Way: Encodable {
+    let service, name, verdict, reason: String
+  }
+
+  private struct Lifted: Encodable {
+    let user: String
+    var blocked = false
+  }
+}
+
+extension Cell {
+  fileprivate var names: BlockUser.Way {
+    BlockUser.Way(
+      service: way.service, name: way.name, verdict: verdict.name, reason: verdict.reason)
+  }
+}
+
+extension AccessTable {
+  /// What is let in without a code, or not known: of somebody who is blocked, the ways that do not
+  /// read it.
+  fileprivate var open: AccessTable {
+    narrowed(toCells: { cell in
+      switch cell.verdict {
+      case .withoutCode, .unseen: true
+      case .asked, .refused: false
+      }
+    })
+  }
+}
+
+extension CommandError {
+  fileprivate static func blockOf(_ why: String) -> CommandError {
+    CommandError {
+      Message("\($0.who) \(why)", .refused, hints: [$0.again("--force", remark: "does it")])
+    }
+  }
+
+  fileprivate static let blockEnded = CommandError(
+    .usage, "--until: the day has begun, so nothing would change")
+}

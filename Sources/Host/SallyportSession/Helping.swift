@@ -146,7 +146,8 @@ extension Session {
     "the policy refuses passes (factor_pass = off, or a mandatory factor), but in logins for which "
     + "a rule says otherwise"
 
-  /// A line before and a line after. Where it is not known whether it was done, the first stands alone.
+  /// A line before and a line after. Where it is not known whether it was done, the first stands
+  /// alone.
   private func recorded<Value>(
     _ act: SessionAct, _ body: () throws(StoreTrouble) -> Value, isDone: (Value) -> Bool
   ) throws(Ending) -> Value {

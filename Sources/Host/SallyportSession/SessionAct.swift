@@ -4,8 +4,8 @@ import SallyportCore
 import SallyportLogin
 import SallyportSystem
 
-/// The lines of what the user does, for himself or as a helper: in the log of the system, and in the
-/// file of acts of the store. Nothing waits or fails for the want of either.
+/// The lines of what the user does, for himself or as a helper: in the log of the system, and in
+/// the file of acts of the store. Nothing waits or fails for the want of either.
 struct SessionAct {
   let store: Store
   let client: Client

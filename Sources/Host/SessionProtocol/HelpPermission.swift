@@ -36,8 +36,9 @@ package enum HelpPermission: Equatable, Sendable {
   case refused(ChangeRefusal)
 }
 
-/// Decides whether a member of the helpdesk may do that for somebody. Pure, and the only place where
-/// it is decided. Only what is certain lets him; and nobody who is no helper is told of anybody.
+/// Decides whether a member of the helpdesk may do that for somebody. Pure, and the only place
+/// where it is decided. Only what is certain lets him; and nobody who is no helper is told of
+/// anybody.
 package func permission(toHelp verb: HelpVerb, _ facts: HelpFacts) -> HelpPermission {
   guard let may = facts.may, facts.isHelper == .yes else { return .refused(.notHelper) }
   guard may.contains(verb) else { return .refused(.notForHelpers) }

@@ -163,7 +163,7 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
     throws
   {
     let admin = """
-      polkit.addAdminRule(function(action, subject) { return ["unix-group:ops", "unix-user:carol"]; });
+      polkit.addAdminRule(function(action, s) { return ["unix-group:ops", "unix-user:carol"]; });
       """
     let mount = "action.id == \"org.freedesktop.udisks2.filesystem-mount\""
     let off = "action.id == \"org.freedesktop.login1.power-off\""

@@ -136,8 +136,8 @@ import Testing
     #expect(wrong.status == 78)
     #expect(
       wrong.aside == """
-        \(machine.root)/policy:3: helpdesk_may: expected status, unlock and pass, each once or not, \
-        found "block"
+        \(machine.root)/policy:3: helpdesk_may: expected status, unlock and pass, each once or \
+        not, found "block"
         \(machine.root)/policy:4: unknown key, found "helpdesk_fro". Did you mean: helpdesk_for
         sallyport: \(machine.root)/policy has 2 errors
 

@@ -11,7 +11,8 @@ import Testing
 
 @testable import SallyportSession
 
-/// The accounts and groups of a machine with a helpdesk, which a test changes while a session waits.
+/// The accounts and groups of a machine with a helpdesk, which a test changes while a session
+/// waits.
 final class World: @unchecked Sendable {
   /// By name: uid and primary group.
   var accounts: [String: UInt32] = [

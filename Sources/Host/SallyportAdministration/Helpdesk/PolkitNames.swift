@@ -42,7 +42,8 @@ struct PolkitNames {
     case .seen(let seen): text = seen
     }
     guard let rules = PolkitRules(text) else {
-      // What a package lets people do makes nobody root; whom it has as administrators is no secret.
+      // What a package lets people do makes nobody root; whom it has as administrators is no
+      // secret.
       if !isPackaged { found.miss("\(path): not understood") }
       for identity in PolkitNames.identities(in: text) { take(administrator: identity, path) }
       return

@@ -126,9 +126,9 @@ extension Store {
     try Store(reserve: (root / "reserve").text, owner: .effectiveUser).dismantle()
   }
 
-  /// Removes and wipes what is enrolled, the reserve, the acts, what helpers did, the decoy and, last,
-  /// the mark. The next call removes what a crash leaves. Throws ENOTEMPTY where something cannot be
-  /// removed.
+  /// Removes and wipes what is enrolled, the reserve, the acts, what helpers did, the decoy and,
+  /// last, the mark. The next call removes what a crash leaves. Throws ENOTEMPTY where something
+  /// cannot be removed.
   package func empty() throws(StoreTrouble) {
     try leaveReserve()
     try changing { users throws(StoreTrouble) in

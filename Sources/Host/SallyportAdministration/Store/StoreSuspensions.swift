@@ -5,8 +5,8 @@ package import SallyportCore
 package import SallyportSystem
 
 extension Store {
-  /// What would be enrolled after `restore`; nil: the enrollment is not that of this id, or names no
-  /// such suspension.
+  /// What would be enrolled after `restore`; nil: the enrollment is not that of this id, or names
+  /// no such suspension.
   package func former(
     _ suspension: Suspension, of account: Account, id: UInt64, at now: UnixTime
   ) throws(StoreTrouble) -> Enrollment? {

@@ -38,8 +38,8 @@ extension SubjectOptions {
     return try SallyportCLI.names(typed: pairs.map(\.option), words)
   }
 
-  /// What comes of the verb where the caller is a member of the helpdesk and names somebody else; nil:
-  /// it goes on as root's. So it does with the options of `roots`.
+  /// What comes of the verb where the caller is a member of the helpdesk and names somebody else;
+  /// nil: it goes on as root's. So it does with the options of `roots`.
   func helped(_ verb: HelpVerb, in context: Context, roots: KeyValuePairs<String, Bool> = [:])
     throws(CommandError) -> OwnSession.Answer?
   {
@@ -118,8 +118,8 @@ struct OwnSession {
     return (enrollment, state)
   }
 
-  /// As a member of the helpdesk, for somebody else; nil where the caller is none, or no session can
-  /// be had: then only root can.
+  /// As a member of the helpdesk, for somebody else; nil where the caller is none, or no session
+  /// can be had: then only root can.
   func help(_ verb: HelpVerb, _ user: UserName) throws(CommandError) -> Answer? {
     // Where nobody serves, the caller is told as he always was.
     guard let line = try? SessionConnection.connect(context.sessions, seconds: 400) else {

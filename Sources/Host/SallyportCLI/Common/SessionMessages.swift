@@ -125,14 +125,14 @@ extension Message {
           + "why", .notPermitted, hints: [asRoot])
     case .helpInFleet:
       self.init(
-        "a fleet verifies the codes here, and its verifiers do not count what helpers do: only root "
-          + "can do this", .notPermitted, hints: [asRoot])
+        "a fleet verifies the codes here, and its verifiers do not count what helpers do: "
+          + "only root can do this", .notPermitted, hints: [asRoot])
     case .helpedNotEnrolled:
       self.init("\(name) is not enrolled", .noInput, hints: [])
     case .helpedEnough:
       self.init(
-        "helpers did this for \(name) as often as they may: two passes and one unlock in seven days, "
-          + "and three open passes", .refused, hints: [asRoot])
+        "helpers did this for \(name) as often as they may: two passes and one unlock in seven "
+          + "days, and three open passes", .refused, hints: [asRoot])
     case .helpedToday:
       self.init(
         "you have done ten acts for others within a day, which is the most", .refused,

@@ -30,8 +30,8 @@ struct Unlock: Verb {
       let more = counted(Int(tries), "more code")
       return context.output(shared.storeOptions).answer(
         Lent(user: user.text, lent: tries),
-        "\(user.text) may type \(more) where none was checked. They were taken from what is allowed "
-          + "from elsewhere, and helpers can do this once in seven days.")
+        "\(user.text) may type \(more) where none was checked. They were taken from what is "
+          + "allowed from elsewhere, and helpers can do this once in seven days.")
     }
     let subject = try shared.open(in: context)
     let person = try subject.person(policy)

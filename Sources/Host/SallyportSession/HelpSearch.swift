@@ -38,9 +38,14 @@ struct HelpSearch {
     facts.isHimself = uid == session.client.user
     facts.isHelped = isMember(found, of: settings.helped?.words ?? [])
     facts.isNever = isMember(found, of: settings.never?.words ?? [])
+    let isBlocked = try session.found { () throws(StoreTrouble) in
+      try session.store.isBlocked(
+        found, at: { () throws(StoreTrouble) in try Clock.now() })
+    }
     facts.isAnotherHelper = isMember(found, of: [group])
     facts.isInFleet = own.policy.isFleet || context.policy.isFleet
     (facts.canBecomeRoot, why) = power(found)
+    if isBlocked { (facts.isNever, why) = (.yes, "root has blocked the account") }
     // A file of before may be here of somebody of a fleet.
     if !facts.isInFleet { facts.enrollmentID = try enrollment(of: found, context) }
     return facts

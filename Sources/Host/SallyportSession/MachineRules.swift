@@ -10,8 +10,20 @@ enum MachineRules {
   static func power(of account: Account) -> RootPower {
     let names = RootNames(of: RuleFiles(text: text, names: self.names))
     return RootPower(of: account, by: names) { group in
-      isMember(account, of: group, areGroupsLocal: names.areGroupsLocal)
+      // sudo does not tell capitals apart in the names of groups.
+      let all = ([group] + spellings(of: group)).map {
+        isMember(account, of: $0, areGroupsLocal: names.areGroupsLocal)
+      }
+      return all.contains(.yes) ? .yes : all.contains(.unknown) ? .unknown : .no
     }
+  }
+
+  /// Groups of this machine that differ from this one in capitals alone.
+  private static func spellings(of group: String) -> [String] {
+    guard case .seen(let text) = text("/etc/group") else { return [] }
+    return text.split(whereSeparator: \.isNewline)
+      .compactMap { $0.split(separator: ":").first.map(String.init) }
+      .filter { $0 != group && $0.lowercased() == group.lowercased() }
   }
 
   /// A group that is not there has no members, where it is certain that it is not there.

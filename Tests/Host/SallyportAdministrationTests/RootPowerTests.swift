@@ -99,6 +99,18 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
       ([:], ["/etc/doas.conf"]), (["/etc/doas.conf": "permit \"bob\"\n"], []),
       (["/etc/doas.conf": "allow bob\n"], []), (["/etc/doas.conf": "permit setenv { A bob\n"], []),
       (["/etc/doas.conf": "permit :100\n"], []),
+      // What sudo and doas read otherwise than it looks.
+      (["/etc/sudoers": "\\x62ob ALL=ALL\n"], []),
+      (["/etc/sudoers": "carol ALL=/bin/echo \" # a \\\nbob ALL=ALL\n"], []),
+      (["/etc/sudoers": "Defaults group_plugin=x, always_query_group_plugin\n"], []),
+      (["/etc/doas.conf": "#1 a \\\npermit bob\n"], []),
+      // Only polkit's own file says that it goes by rules.
+      (
+        [
+          "/usr/share/polkit-1/rules.d/60-x.rules": "",
+          "/etc/polkit-1/localauthority/a/b.pkla": "",
+        ], []
+      ),
       ([:], ["/etc/polkit-1/rules.d"]), ([:], ["/etc/polkit-1/rules.d/a.rules"]),
       (["/etc/polkit-1/rules.d/a.rules": "polkit.spawn([])"], []),
       (

@@ -12,18 +12,20 @@ struct PolkitNames {
   ]
   /// It has polkit go by the files of before there were rules.
   private static let asksOlder = "49-polkit-pkla-compat.rules"
+  /// Every polkit that goes by rules brings it.
+  private static let usual = "50-default.rules"
   /// With a session, to turn the machine off and the like.
   private static let harmless = "org.freedesktop.login1."
 
   mutating func read() {
-    var (isAnyThere, goesByOlder) = (false, false)
+    var (hasRules, goesByOlder) = (false, false)
     for directory in PolkitNames.directories {
       guard let names = files.names(directory) else {
         found.miss("\(directory) cannot be read")
         continue
       }
       for name in names where name.hasSuffix(".rules") {
-        isAnyThere = true
+        if name == PolkitNames.usual { hasRules = true }
         if name == PolkitNames.asksOlder {
           goesByOlder = true
         } else {
@@ -31,7 +33,7 @@ struct PolkitNames {
         }
       }
     }
-    if goesByOlder || !isAnyThere { readOlder() }
+    if goesByOlder || !hasRules { readOlder() }
   }
 
   private mutating func read(_ path: String, isPackaged: Bool) {

@@ -172,6 +172,16 @@ enum RuleText {
     return kept
   }
 
+  /// Whether each quote without a backslash before it has its second.
+  static func quotesEnd(in text: some StringProtocol) -> Bool {
+    var (isQuoted, isEscaped) = (false, false)
+    for character in text {
+      if character == "\"", !isEscaped { isQuoted.toggle() }
+      isEscaped = character == "\\" && !isEscaped
+    }
+    return !isQuoted
+  }
+
   static func words(_ text: Substring) -> [String] {
     text.split(whereSeparator: \.isWhitespace).map(String.init)
   }

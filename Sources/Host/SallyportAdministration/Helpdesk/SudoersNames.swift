@@ -65,9 +65,12 @@ struct SudoersNames {
     }
     var text = RuleText.withoutComment(line).drop(while: \.isWhitespace)
     if text.isEmpty { return }
+    // Where a quote has no end, another line may have become a part of this one.
+    if !RuleText.quotesEnd(in: text) { return found.miss("\(place): a quote without its second") }
     switch text.prefix(while: { $0.isLetter || $0 == "_" }) {
     case "Defaults":
       let next = text.dropFirst("Defaults".count).first ?? " "
+      if text.contains("group_plugin") { found.miss("\(place): who is in a group of a plug-in") }
       if next.isWhitespace || ":>@!".contains(next) { return }
       found.miss("\(place): not understood")
     case "Host_Alias", "Runas_Alias", "Cmnd_Alias", "Cmd_Alias": return
@@ -129,7 +132,8 @@ struct SudoersNames {
       switch character {
       case "\"": isQuoted.toggle()
       case "\\":
-        guard let next = text.popFirst() else { return nil }
+        // `\x20` is a character by its number.
+        guard let next = text.popFirst(), next != "x" else { return nil }
         item.append(next)
       case _: item.append(character)
       }
@@ -171,6 +175,11 @@ struct DoasNames {
     case .absent: return
     case .unseen(let why): found.miss(why)
     case .seen(let text):
+      let lines = text.split(whereSeparator: \.isNewline)
+      // There a comment may end otherwise than in sudo's files.
+      if lines.contains(where: { $0.contains("#") && $0.hasSuffix("\\") }) {
+        found.miss("\(path): a comment with a backslash at its end")
+      }
       for (line, number) in RuleText.lines(text) { take(line, "\(path):\(number)") }
     }
   }

@@ -100,12 +100,20 @@ extension Login {
   /// is not root's cannot read them, and is its user's own to change; the service refuses his
   /// codes.
   @inline(never) private func isBlocked(_ user: [UInt8]) throws(StoreTrouble) -> Bool {
-    guard authority.isForRoot, try store.mayBlock(),
-      let account = try store.account(typed: user),
-      try store.isBlocked(account, at: store.now)
-    else { return false }
-    host.log(.notice, .denied(account.name.bytes, .blocked))
-    return true
+    if !authority.isForRoot { return false }
+    do throws(StoreTrouble) {
+      guard try store.mayBlock() else { return false }
+      let account = try store.account(typed: user)
+      // For whom a name service takes what nobody can be called is not known.
+      if let account, try !store.isBlocked(account, at: store.now) { return false }
+      host.log(.notice, .denied(account?.name.bytes ?? user, .blocked))
+      return true
+    } catch {
+      // Else nobody could mend it.
+      guard same("root", user) else { throw error }
+      _ = report(error)
+      return false
+    }
   }
 
   private func manageAccount(_ account: Account?, _ context: LoginContext, _ mark: Mark?)

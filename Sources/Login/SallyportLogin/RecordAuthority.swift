@@ -6,10 +6,14 @@ package import SallyportSystem
 package final class RecordAuthority<Store: RecordStore> {
   private let store: Store
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
+  private let isRoots: Bool
 
-  /// `now`: nil for the store's own clock.
-  package init(store: Store, now: (() throws(StoreTrouble) -> UnixTime)? = nil) {
-    (self.store, clock) = (store, now)
+  /// `now`: nil for the store's own clock. `isRoots`: root changes enrollments by a command, also of
+  /// who is blocked.
+  package init(
+    store: Store, now: (() throws(StoreTrouble) -> UnixTime)? = nil, isRoots: Bool = false
+  ) {
+    (self.store, clock, self.isRoots) = (store, now, isRoots)
   }
 
   private func now() throws(StoreTrouble) -> UnixTime {
@@ -152,6 +156,11 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
       return try isBlocked(Account(name: user, uid: enrollment.uid)) ? .changed : create(enrollment)
     }
     guard let record = pending?.record else { return .changed }
+    if !isRoots, change.isNewWayIn,
+      try isBlocked(Account(name: user, uid: record.enrollment.uid))
+    {
+      return .changed
+    }
     var changed: Enrollment
     do throws(EnrollmentChange.Flaw) {
       changed = try change.applied(to: record.enrollment, record.state)
@@ -160,7 +169,6 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
     }
     let done: Transaction<Void>
     if case .replace(_, _, let claim) = change {
-      if try isBlocked(Account(name: user, uid: record.enrollment.uid)) { return .changed }
       let now = try now()
       changed.suspended.append(Suspension(id: try Random.identifier(), since: now))
       done = try store.suspend(record, for: changed, claim: claim, at: now)

@@ -139,6 +139,50 @@ private let wrong = "050472"
     #expect(account() == .denied)
   }
 
+  /// A code was accepted for it before the block came; root's own command goes on.
+  // decisive
+  @Test func `ends in no change that gives him something to log in with`() throws {
+    let alice = try store.account(named: #require(UserName("alice".utf8)))
+    let context = LoginContext(policy: Policy(), origin: .local(own: true), service: nil)
+    let pixel = Authenticator(
+      id: 8, name: try #require(Label("pixel".utf8)), parameters: .standard,
+      secret: try secret("98765432109876543210"), initialLastAccepted: nil, created: store.time)
+    let changes: [EnrollmentChange] = [
+      .add([pixel], backupCodes: nil),
+      .renew(try #require(try BackupCodeSet.fresh(count: 4).set)),
+      .replace([pixel], backupCodes: nil, claim: 1),
+    ]
+    let pending = try #require(
+      try RecordAuthority(store: store).enrolled(alice, in: context))
+    try block()
+    for change in changes {
+      #expect(
+        try RecordAuthority(store: store).amend(change, of: alice.name, pending, in: context)
+          == .changed)
+    }
+    #expect(
+      try RecordAuthority(store: store, isRoots: true)
+        .amend(changes[0], of: alice.name, pending, in: context) == .done)
+  }
+
+  /// Nobody else could mend the store.
+  @Test func `is refused by a store that cannot be read, unless he is root`() throws {
+    try FileManager.default.createDirectory(
+      atPath: root + "/blocked", withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o777])
+    #expect(account() == .unavailable)
+    try host.setMark(nil)
+    host.userName = .success(Array("root".utf8))
+    #expect(account() == .ignore)
+  }
+
+  @Test func `is refused where his name is none, and somebody is blocked`() throws {
+    host.userName = .success(Array("alice ".utf8))
+    #expect(account() == .ignore)
+    try block()
+    #expect(account() == .denied)
+  }
+
   @Test func `goes on once it is lifted or over`() throws {
     try block(until: "\(store.time.seconds)")
     host.expect(answer: right)

@@ -23,7 +23,9 @@ struct LocalPerson: Person {
 
   func failed(_ error: CommandError) -> CommandError { error }
 
-  func authority() -> any CodeAuthority { RecordAuthority(store: store, now: context.now) }
+  func authority() -> any CodeAuthority {
+    RecordAuthority(store: store, now: context.now, isRoots: true)
+  }
   func error(for trouble: StoreTrouble) -> CommandError { .store(trouble) }
 
   func found() throws(CommandError) -> PendingLogin? {

@@ -140,14 +140,16 @@ struct Rehearsal {
   private func ours(_ entry: StackEntry, _ handle: RehearsedHandle) -> (PAMCode, RehearsedHandle) {
     let arguments = ModuleArguments(entry.arguments.map { Array($0.utf8) })
     let phase: Phase = entry.phase == .auth ? .auth : entry.phase == .account ? .account : .session
+    // Root's word stands in the usual store.
+    let isBlocked = person.isBlocked && !arguments.hasOwnStore
     let authority = RehearsedAuthority(
       person.enrollment, inFleet: person.inFleet, note: person.note,
-      noteInFleet: person.noteInFleet, isBlocked: person.isBlocked, at: now)
+      noteInFleet: person.noteInFleet, isBlocked: isBlocked, at: now)
     let application = RehearsedApplication(
       login, handle, isOneField: arguments.forwardPass, in: phase,
       needsCode: { authority.isAsking })
     let store = RehearsedStore(
-      person.account, policies, isBlocked: person.isBlocked, groups: person.isMember)
+      person.account, policies, isBlocked: isBlocked, groups: person.isMember)
     let code: ReturnCode
     switch phase {
     case .auth:

@@ -105,7 +105,7 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
   private func isBlocked(_ question: LoginQuestion) throws(StoreTrouble) -> Bool {
     switch question.verb {
     case .enrolled, .remember, .count, .rehearse: return false
-    case .amend(let change, _): guard case .create = change else { return false }
+    case .amend(let change, _): guard change.isNewWayIn else { return false }
     case .prepare, .attempt, .level: break
     }
     guard let account = question.account else { return false }

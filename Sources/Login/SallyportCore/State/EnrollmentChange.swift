@@ -33,6 +33,15 @@ package indirect enum EnrollmentChange: Sendable {
 }
 
 extension EnrollmentChange {
+  /// Whether it gives somebody something to log in with, which nobody gets while he is blocked. A
+  /// pass ends with the block.
+  package var isNewWayIn: Bool {
+    switch self {
+    case .create, .add, .renew, .replace: true
+    case .remove, .rename, .give, .revoke: false
+    }
+  }
+
   /// The enrollment after the change, which changes nothing else. `state`: of which passes have
   /// ended.
   package func applied(to enrollment: Enrollment, _ state: LoginState) throws(Flaw) -> Enrollment {

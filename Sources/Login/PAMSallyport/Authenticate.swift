@@ -69,6 +69,11 @@ extension Login {
       return try returnCode(for: try verifyCode(of: pending), of: pending)
     case .skip:
       host.log(.info, .notAsked(user))
+      // What an earlier line demands of the account phase holds, whatever this one asks.
+      if let earlier, earlier.isBinding, earlier.user == account?.name.bytes {
+        try host.setMark(earlier)
+        try host.setEnvironmentMark(isInSSHD(policy))
+      }
       return try passOn(policy)
     case .enroll(let level, let account):
       return try mark(account.name.bytes, as: level, policy)

@@ -1,3 +1,4 @@
+internal import CService
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
@@ -36,6 +37,11 @@ struct SessionAct {
     line.add(Array(text.utf8))
     SessionLog.write(stage == .will ? .info : .notice, line)
     keep(text)
+    if stage != .will {
+      let (operation, name) = ("sallyport-\(verb.rawValue)", user.text)
+      // SAFETY: the C strings live for the call.
+      unsafe service_audit(act.auditType, operation, name, stage == .done)
+    }
   }
 
   private func keep(_ text: String) {

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,11 @@ VERIFIER = {
 STORE = "var/lib/sallyport"
 
 
+def acts():
+    """Where that the store was made is kept."""
+    return f"{STORE}/acts/{time.strftime('%Y-%m', time.gmtime())}"
+
+
 @pytest.fixture
 def make(tmp_path):
     """make("install") into tmp_path."""
@@ -70,7 +76,7 @@ def laid_down(directory):
 def test_install_lays_down_the_files_and_a_store(make, tmp_path):
     done = make("install")
     assert done.returncode == 0, done.stderr
-    store = {f"{STORE}/decoy/enrollment": 0o600, f"{STORE}/decoy/state": 0o600}
+    store = {f"{STORE}/decoy/enrollment": 0o600, f"{STORE}/decoy/state": 0o600, acts(): 0o600}
     built = (REPOSITORY / ".build/stage/sbin/sallyport-verifier").exists()
     assert laid_down(tmp_path) == FILES | store | (VERIFIER if built else {})
     assert (tmp_path / STORE).stat().st_mode & 0o777 == 0o700
@@ -134,7 +140,7 @@ def test_uninstall_refuses_while_a_stack_names_the_module(make, tmp_path):
     assert make("uninstall").returncode == 0
     left = laid_down(tmp_path).keys()
     assert left == {"etc/pam.d/sshd", "etc/security/sallyport.conf",
-                    f"{STORE}/decoy/enrollment", f"{STORE}/decoy/state"}
+                    f"{STORE}/decoy/enrollment", f"{STORE}/decoy/state", acts()}
 
 
 def test_nothing_is_installed_before_it_was_built(tmp_path):

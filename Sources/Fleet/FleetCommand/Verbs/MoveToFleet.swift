@@ -29,7 +29,11 @@ struct MoveToFleet {
     if case .take = user.mark { throw .beingTaken }
     // Which no fleet has; one that is on its way was asked before.
     let own = user.enrollment
-    if user.mark == nil, !own.suspended.isEmpty || own.passes.contains(where: \.enrolls) {
+    let now = try keeping { () throws(StoreTrouble) in try Clock.now() }
+    if user.mark == nil,
+      own.suspended.contains(where: { now < $0.until })
+        || own.passes.contains(where: { $0.enrolls && now < $0.expires })
+    {
       throw .replacedByPass
     }
     let isNew = user.mark == nil

@@ -70,7 +70,10 @@ struct SudoersNames {
     switch text.prefix(while: { $0.isLetter || $0 == "_" }) {
     case "Defaults":
       let next = text.dropFirst("Defaults".count).first ?? " "
-      if text.contains("group_plugin") { found.miss("\(place): who is in a group of a plug-in") }
+      let settings = text.split { $0.isWhitespace || $0 == "," }
+      if settings.contains(where: { $0.hasPrefix("group_plugin") }) {
+        found.miss("\(place): who is in a group of a plug-in")
+      }
       if next.isWhitespace || ":>@!".contains(next) { return }
       found.miss("\(place): not understood")
     case "Host_Alias", "Runas_Alias", "Cmnd_Alias", "Cmd_Alias": return

@@ -48,7 +48,9 @@ struct FoundLogins {
 
   /// A line of `journalctl -o json`. What begins with `_` is the journal's own word.
   private struct Entry: Decodable {
-    let message, program, user, moment: String
+    let message, user, moment: String
+    /// nil: it had ended before the journal looked.
+    let program: String?
 
     enum CodingKeys: String, CodingKey {
       case message = "MESSAGE"
@@ -84,19 +86,22 @@ struct FoundLogins {
 
   private mutating func take(_ lines: [[UInt8]]) {
     let decoder = JSONDecoder()
-    var strangers: Set<String> = []
+    var (strangers, ended): (Set<String>, Int) = ([], 0)
     for text in lines {
       // A message that is no text, or is too long for it, is none of ours.
       guard let entry = try? decoder.decode(Entry.self, from: Data(text)), entry.user == "0",
         let moment = Int64(entry.moment)
       else { continue }
-      let path =
-        entry.program.hasSuffix(" (deleted)")
-        ? String(entry.program.dropLast(10)) : entry.program
+      let program = entry.program ?? ""
+      let path = program.hasSuffix(" (deleted)") ? String(program.dropLast(10)) : program
       let name = path.split(separator: "/").last.map(String.init) ?? ""
       guard
         let line = LoginLine(Array(entry.message.utf8), isOfService: name == "sallyportd")
       else { continue }
+      if entry.program == nil {
+        ended += 1
+        continue
+      }
       guard FoundLogins.hosts.contains(name), path.hasPrefix("/") else {
         strangers.insert(path)
         continue
@@ -104,6 +109,11 @@ struct FoundLogins {
       logins.append(Login(time: UnixTime(moment / 1_000_000), line: line))
     }
     logins.reverse()
+    if ended > 0 {
+      warnings.append(
+        "not shown: \(counted(ended, "line")) of programs of root that had ended before the journal "
+          + "looked which they were")
+    }
     for path in strangers.sorted().prefix(5) {
       warnings.append(
         "not shown: lines of \(printable(path.utf8, limit: 255)), which is no known host of PAM")

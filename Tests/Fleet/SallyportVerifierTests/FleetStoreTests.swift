@@ -22,7 +22,8 @@ struct `The database of a fleet` {
   func `decides as the table of decisions says`(each: DecisionCase) throws {
     let name = "case-\(UUID().uuidString)"
     let made = try each.enrollment()
-    let enrollment = try fleetEnrollment(made.authenticators, name, codes: made.backupCodes)
+    var enrollment = try fleetEnrollment(made.authenticators, name, codes: made.backupCodes)
+    enrollment.passes = made.passes
     let before = try each.state(for: enrollment)
     let store = verifier.store(for: name)
     try store.create(enrollment, before)
@@ -45,12 +46,9 @@ struct `The database of a fleet` {
     let context = LoginContext(
       policy: each.policy, origin: each.origin, service: try label("sshd"))
     let pending = try #require(try authority.enrolled(try account(name), in: context))
-    let charge = each.charged.map {
-      Charge(enrollmentID: 0xe0e0, isKnown: $0.isKnown, amount: $0.amount)
-    }
     return try authority.attempt(
       try secret(typed.unescaped()), knownAs: nil, by: pending,
-      as: each.isFirstPass ? .firstPass : .last(givingBack: charge))
+      as: each.role(for: each.enrollment()))
   }
 
   /// The tables hold a few decoys, and statistics say so: the plan outlives both.

@@ -57,7 +57,7 @@ extension DecisionCase {
       as: role(for: enrollment))
   }
 
-  private func role(for enrollment: Enrollment) -> ResponseRole {
+  func role(for enrollment: Enrollment) -> ResponseRole {
     if let claim { return .claim(claim) }
     if isFirstPass { return .firstPass }
     return .last(

@@ -111,8 +111,8 @@ struct FoundLogins {
     logins.reverse()
     if ended > 0 {
       warnings.append(
-        "not shown: \(counted(ended, "line")) of programs of root that had ended before the journal "
-          + "looked which they were")
+        "not shown: \(counted(ended, "line")) of programs of root that had ended before the "
+          + "journal looked which they were")
     }
     for path in strangers.sorted().prefix(5) {
       warnings.append(

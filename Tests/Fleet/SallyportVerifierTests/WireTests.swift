@@ -62,7 +62,7 @@ private final class Wire: Sendable {
       handler.limits.note(refusal, as: .firstPass, of: Array(name.utf8), on: host, by: nil)
     }
     let typed = try secret(typed.unescaped())
-    let role = each.isFirstPass ? ResponseRole.firstPass : .last(givingBack: charge)
+    let role = each.role(for: try each.enrollment())
     let request = LoginQuestion(
       name: Array(name.utf8), service: Array("sshd".utf8), origin: try each.origin.stated,
       policy: each.policy, millisecondsLeft: 5000,
@@ -121,7 +121,8 @@ struct `A host on the line` {
     let wire = try Wire.one.get()
     let name = "case-\(UUID().uuidString)"
     let made = try each.enrollment()
-    let enrollment = try fleetEnrollment(made.authenticators, name, codes: made.backupCodes)
+    var enrollment = try fleetEnrollment(made.authenticators, name, codes: made.backupCodes)
+    enrollment.passes = made.passes
     let before = try each.state(for: enrollment)
     let kept = try each.placed(before, on: wire.host)
     let store = wire.verifier.store(for: name)

@@ -8,8 +8,8 @@ package final class RecordAuthority<Store: RecordStore> {
   private let clock: (() throws(StoreTrouble) -> UnixTime)?
   private let isRoots: Bool
 
-  /// `now`: nil for the store's own clock. `isRoots`: root changes enrollments by a command, also of
-  /// who is blocked.
+  /// `now`: nil for the store's own clock. `isRoots`: root changes enrollments by a command, also
+  /// of who is blocked.
   package init(
     store: Store, now: (() throws(StoreTrouble) -> UnixTime)? = nil, isRoots: Bool = false
   ) {

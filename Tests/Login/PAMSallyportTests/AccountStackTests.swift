@@ -159,4 +159,18 @@ extension `After the auth phase` {
     #expect(auth("enroll", word) == .refused)
     #expect(host.log.first?.line.contains("\"enroll\"") == true)
   }
+
+  /// A line after the one that let her through to enroll.
+  // decisive
+  @Test func `who must enroll is not let off by an auth line whose policy is disabled`() throws {
+    try host.setMark(Mark(user: Array("bob".utf8), .due(.required)))
+    host.userName = .success(Array("bob".utf8))
+    try write("[default]\nstate = disabled\n")
+    #expect(
+      authenticate(host, ModuleArguments([Array(("conf=" + path).utf8)]), store: store) == .ignore)
+    guard case .due(.required)? = host.mark()?.result else {
+      Issue.record("\(String(describing: host.mark()))")
+      return
+    }
+  }
 }

@@ -322,20 +322,6 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .ignore)
   }
 
-  /// A line after the one that let her through to enroll.
-  // decisive
-  @Test func `who must enroll is not let off by an auth line whose policy is disabled`() throws {
-    try host.setMark(Mark(user: Array("bob".utf8), .due(.required)))
-    host.userName = .success(Array("bob".utf8))
-    try write("[default]\nstate = disabled\n")
-    #expect(
-      authenticate(host, ModuleArguments([Array(("conf=" + path).utf8)]), store: store) == .ignore)
-    guard case .due(.required)? = host.mark()?.result else {
-      Issue.record("\(String(describing: host.mark()))")
-      return
-    }
-  }
-
   @Test func `who must enroll is not let in by an account line whose policy is disabled`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)

@@ -9,6 +9,7 @@ import pytest
 
 from support.pam_driver import AUTH_ERR, SUCCESS, Crowd
 from support.sallyport import COMMAND, MODULE, our_line, reason, sallyport
+from support.steps import steps
 
 PROCESSES = 32
 CHANGING = ("mkdir", "mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock", "fcntl",
@@ -102,15 +103,7 @@ def files(store):
 def calls(store, report, *more):
     """[(call, how many-th of that name in the process)] of `block` that touch the store."""
     assert block(store, *more, prefix=("strace", "-y", "-o", report)).returncode == 0
-    counts, found = {}, []
-    for line in report.read_text().splitlines():
-        call = re.match(r"(\w+)\(", line)
-        if call is None:
-            continue
-        counts[call[1]] = counts.get(call[1], 0) + 1
-        if str(store.directory) in line and call[1] in CHANGING:
-            found.append((call[1], counts[call[1]]))
-    return found
+    return steps(report, store.directory, CHANGING)
 
 
 @pytest.mark.parametrize("fault", ["signal=KILL", "error=ENOSPC"])

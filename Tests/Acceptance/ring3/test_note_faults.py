@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from support.sallyport import COMMAND
+from support.steps import steps
 
 CHANGING = ("mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock", "renameat",
             "renameat2", "rename", "unlinkat")
@@ -31,15 +32,7 @@ def calls(store, tmp_path, name):
     """[(call, how many-th of that name in the process)] of a verb that touch the store."""
     report = tmp_path / "strace"
     assert verb(store, name, "strace", "-y", "-o", str(report)).returncode == 0
-    counts, found = {}, []
-    for line in report.read_text().splitlines():
-        call = re.match(r"(\w+)\(", line)
-        if call is None:
-            continue
-        counts[call[1]] = counts.get(call[1], 0) + 1
-        if str(store.directory) in line and call[1] in CHANGING:
-            found.append((call[1], counts[call[1]]))
-    return found
+    return steps(report, store.directory, CHANGING)
 
 
 @pytest.mark.parametrize("fault", ["signal=KILL", "error=ENOSPC"])

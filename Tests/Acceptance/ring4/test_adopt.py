@@ -1,7 +1,6 @@
 """An account gets another uid or name, and its enrollment goes on."""
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from support.hosts import UIDS, add_account, remove_account
 from support.pam_driver import AUTH_ERR, SUCCESS, TROUBLE, Driver
 from support.sallyport import COMMAND, sallyport
+from support.steps import steps
 
 OLD, NEW = UIDS["alice"], UIDS["alice"] + 100
 CHANGING = ("mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock", "renameat",
@@ -263,17 +263,6 @@ def test_without_an_answer_nothing_changes(store, another_uid):
             f"hint: {' '.join([line, *map(str, more), options])}  # does not ask\n")
 
 
-def places(report, store):
-    """[(call, how many-th of that name)] of those that touch the store."""
-    counts, found = {}, []
-    for line in report.read_text().splitlines():
-        if call := re.match(r"(\w+)\(", line):
-            counts[call[1]] = counts.get(call[1], 0) + 1
-            if str(store.directory) in line and call[1] in CHANGING:
-                found.append((call[1], counts[call[1]]))
-    return found
-
-
 def test_killed_at_each_step_nobody_is_lost_and_no_code_is_good_twice(
         store, services, change, tmp_path, figure):
     enrollment = store.enroll(allow_missing=False)
@@ -285,9 +274,9 @@ def test_killed_at_each_step_nobody_is_lost_and_no_code_is_good_twice(
         kept, report = tmp_path / "kept", tmp_path / "strace"
         shutil.copytree(store.directory, kept)
         assert adopt(store, name, *words, prefix=("strace", "-y", "-o", report)).returncode == 0
-        steps = places(report, store)
-        assert len(steps) > 10 and any(call.startswith("rename") for call, _ in steps)
-        for call, count in steps:
+        found = steps(report, store.directory, CHANGING)
+        assert len(found) > 10 and any(call.startswith("rename") for call, _ in found)
+        for call, count in found:
             shutil.rmtree(store.directory)
             shutil.copytree(kept, store.directory)
             inject = f"inject={call}:signal=KILL:when={count}"
@@ -301,7 +290,7 @@ def test_killed_at_each_step_nobody_is_lost_and_no_code_is_good_twice(
             assert is_required(store, name), (call, count)
             left = [path.name for path in (store.directory / "users").iterdir()]
             assert left == [name], (call, count)
-    figure(f"{len(steps)} kills of adopt, {name}")
+    figure(f"{len(found)} kills of adopt, {name}")
 
 
 def test_a_uid_that_was_never_recorded_may_be_somebody_elses_too(store):

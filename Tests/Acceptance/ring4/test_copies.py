@@ -14,7 +14,8 @@ import pytest
 from support import recipes
 from support.pam_driver import AUTH_ERR, SUCCESS, Driver
 from support.sallyport import COMMAND, sallyport
-from test_adopt import files, places
+from support.steps import steps
+from test_adopt import CHANGING, files
 
 MACHINE_ID, WORD = Path("/etc/machine-id"), Path("/etc/security/sallyport-machine")
 TOLD = Path("/run/sallyport-machine.told")
@@ -297,9 +298,9 @@ def killed_at_each_step(store, report, *words):
     kept = report.with_name("kept")
     shutil.copytree(store.directory, kept)
     assert prepare(*words, prefix=("strace", "-y", "-o", report)).returncode == 0
-    steps = places(report, store)
-    assert len(steps) > 6
-    for call, count in steps:
+    found = steps(report, store.directory, CHANGING)
+    assert len(found) > 6
+    for call, count in found:
         shutil.rmtree(store.directory)
         shutil.copytree(kept, store.directory)
         inject = f"inject={call}:signal=KILL:when={count}"

@@ -258,6 +258,16 @@ private let last = "Press Enter when you have them: "
   }
 
   // decisive
+  @Test func `replaces nothing of somebody who is blocked at the last moment`() throws {
+    #expect(logIn() == .success)
+    store.meanwhile = { try makeBlock("alice", at: store.directory.path + "/store") }
+    host.expect(demand, echo: true, answer: "y")
+    host.expect(first, echo: true, reply: .made { code($0) })
+    #expect(account() == .denied)
+    #expect(try loaded().enrollment.suspended.isEmpty && files().count == 2)
+  }
+
+  // decisive
   @Test func `what cannot be stored lets nobody in`() throws {
     store.failing = .transact
     #expect(logIn() == .unavailable)

@@ -26,6 +26,8 @@ final class TestStore: LoginStore {
   var ownAddresses: [[UInt8]] = []
   var isInFleet = false
   var hasSessions = false
+  /// Runs before what suspends an enrollment, and after all that was checked before.
+  var meanwhile: () throws -> Void = {}
   /// nil: what the line says.
   var usualPolicy: Policy?
   var failing: Call?
@@ -120,6 +122,7 @@ final class TestStore: LoginStore {
     _ record: Record, for enrollment: Enrollment, claim: UInt64, at now: UnixTime
   ) throws(StoreTrouble) -> Transaction<Void> {
     try meet(.suspend)
+    try? meanwhile()
     return try store.suspend(record, for: enrollment, claim: claim, at: now)
   }
 

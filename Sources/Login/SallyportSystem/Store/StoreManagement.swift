@@ -69,7 +69,11 @@ extension Store {
         let suspension = enrollment.suspended.last
       else { return .changed }
       var state = locked.current.state
-      guard record.enrollment.isClaimed(by: claim, state, at: now) else { return .changed }
+      // A block that came since the login was accepted revokes the pass by the same lock.
+      let account = Account(name: enrollment.user, uid: enrollment.uid)
+      guard record.enrollment.isClaimed(by: claim, state, at: now),
+        try !isBlocked(account, at: { () throws(StoreTrouble) in now })
+      else { return .changed }
       state.forgetOrigins()
       try locked.save(state)
       let (directory, path) = (locked.directory.descriptor.number, record.location.path)

@@ -52,6 +52,15 @@ import Testing
     #expect(bench.run("block", "daemon", "--undo").status == 66)
   }
 
+  @Test func `gets a pass with the warning that it is refused`() throws {
+    _ = try bench.enroll("daemon")
+    bench.run("block", "daemon")
+    let given = bench.run("pass", "daemon")
+    #expect(given.status == 0 && given.aside.contains("daemon is blocked: the pass is refused"))
+    bench.run("block", "daemon", "--undo")
+    #expect(!bench.run("pass", "daemon").aside.contains("blocked"))
+  }
+
   @Test func `is so without an enrollment, and stays so when the enrollment ends`() throws {
     #expect(bench.run("block", "daemon").status == 0)
     #expect(try isBlocked("daemon", 1))

@@ -89,6 +89,11 @@ struct GivePass: Verb {
     try tell(
       of: name, code, until: pass.expires, uses: uses, subject.output, subject.context)
     if let number = subject.context.terminal.failure { throw .passUnseen(errno: number) }
+    if !person.isInFleet,
+      (try? subject.store.isBlocked(person.account, at: subject.context.now)) == true
+    {
+      subject.output.warn("\(name) is blocked: the pass is refused until that is lifted")
+    }
     if !person.policy.acceptsPasses || person.policy.demandsKind {
       subject.output.warn(
         "the policy refuses passes (factor_pass = off, or a mandatory factor), but in logins for "

@@ -84,7 +84,7 @@ import Testing
   @Test func `is so under another name with the same uid, and lifted under that`() throws {
     let former = Account(name: try #require(UserName(Array("former-name".utf8))), uid: 1)
     try store.prepare()
-    #expect(try store.block(former, until: nil, at: bench.now))
+    #expect(try store.block(former, until: nil, at: bench.now) == .done)
     #expect(try isBlocked("daemon", 1) && isBlocked("former-name", nil))
     #expect(
       try bench.run("list", "--blocked", "--json").json(Listed.self).users.map(\.user)

@@ -76,11 +76,12 @@ struct `A host that blocks somebody of its fleet` {
       Issue.record("refused")
       return
     }
-    #expect(try machine.store.block(alice, until: nil, at: Machine.time))
+    #expect(try machine.store.block(alice, until: nil, at: Machine.time) == .done)
     #expect(try logIn(authority) == .refused(.blocked))
     #expect(try authority.level(of: alice, in: context) == .refuse)
     #expect(try authority.enrolled(alice, in: context) != nil)
-    #expect(try machine.store.unblock(alice) { Account(name: $0, uid: nil) })
+    #expect(
+      try machine.store.unblock(alice, at: Machine.time) { Account(name: $0, uid: nil) } == .done)
     guard case .accepted = try logIn(authority) else {
       Issue.record("refused")
       return

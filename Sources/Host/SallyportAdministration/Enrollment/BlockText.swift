@@ -2,10 +2,15 @@ package import OneTimePassword
 package import SallyportCore
 
 extension Block {
+  /// Begins the first line of a block that a helper has set. A comment: to the version before it is
+  /// a block like any other, which root alone lifts.
+  private static let heading: StaticString = "# helper = "
+
   /// The text of its file; nil if memory is short.
   package func written() -> Secret? {
     func value(_ number: UInt64?) -> [UInt8] { number.map(decimalText) ?? bytes(of: "none") }
-    var text = bytes(of: "# Sallyport: change it with sallyport(1) only.\n")
+    var text = helper.map { bytes(of: Block.heading) + $0.bytes + bytes(of: "\n") } ?? []
+    text += bytes(of: "# Sallyport: change it with sallyport(1) only.\n")
     let values = [
       bytes(of: "1"), user.bytes, value(uid.map(UInt64.init)),
       value(until.map { UInt64(max($0.seconds, 0)) }), value(UInt64(max(since.seconds, 0))),
@@ -39,6 +44,16 @@ extension Block {
     let (uid, until) = (decimal(text.bytes(in: values[2])), decimal(text.bytes(in: values[3])))
     return Block(
       user: user, uid: uid.flatMap(UInt32.init(exactly:)),
-      until: until.flatMap(Int64.init(exactly:)).map { UnixTime($0) }, since: UnixTime(since))
+      until: until.flatMap(Int64.init(exactly:)).map { UnixTime($0) }, since: UnixTime(since),
+      helper: helper(in: text))
+  }
+
+  /// nil: root has set it.
+  private static func helper(in text: Secret) -> UserName? {
+    let start = heading.utf8CodeUnitCount
+    guard text.holds(heading, in: 0..<min(start, text.count)),
+      let end = text.first(UInt8(ascii: "\n"), in: start..<text.count)
+    else { return nil }
+    return UserName(text.bytes(in: start..<end))
   }
 }

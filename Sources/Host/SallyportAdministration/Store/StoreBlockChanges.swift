@@ -14,40 +14,66 @@ extension Store {
     package let path: String
 
     package func isOver(at now: UnixTime) -> Bool { block?.isOver(at: now) ?? false }
+
+    /// Whether it holds, and root has set it, or it is not known who has.
+    package func isRoots(at now: UnixTime) -> Bool { !isOver(at: now) && block?.helper == nil }
+  }
+
+  /// What comes of blocking somebody.
+  package enum Blocking: Equatable {
+    case done
+    /// He is blocked, but a login may be held up, and end as it was decided before.
+    case heldUp
+    /// Root has blocked him, and a helper changes nothing of that.
+    case isRoots
+  }
+
+  /// What comes of lifting a block.
+  package enum Lifting: Equatable {
+    case done
+    /// Nothing blocked him.
+    case notBlocked
+    /// Root has blocked him, and a helper lifts nothing then.
+    case isRoots
   }
 
   /// Blocks the account; on disk before it returns. A login that did not see it has ended by then:
-  /// each looks under its user's lock, which is taken here once it is written. False where that
-  /// lock was not had in time: a login may be held up, and end as it was decided before.
-  package func block(_ account: Account, until: UnixTime?, at now: UnixTime)
-    throws(StoreTrouble) -> Bool
-  {
-    let block = Block(user: account.name, uid: account.uid, until: until, since: now)
+  /// each looks under its user's lock, which is taken here once it is written. `helper`: who does
+  /// it without root.
+  package func block(
+    _ account: Account, until: UnixTime?, at now: UnixTime, by helper: UserName? = nil
+  ) throws(StoreTrouble) -> Blocking {
+    let block = Block(
+      user: account.name, uid: account.uid, until: until, since: now, helper: helper)
     guard let text = block.written() else { throw .outOfMemory }
     let file = try fileName(of: account.name)
     return try changing { users throws(StoreTrouble) in
+      if helper != nil, try blocks(of: account).contains(where: { $0.isRoots(at: now) }) {
+        return .isRoots
+      }
       try put(text, as: file, in: Store.blocked, by: users)
       if let uid = account.uid {
         try put(text, as: Path(uid: uid), in: Store.blockedUIDs, by: users)
       }
       do throws(StoreTrouble) {
         try users.holding(file) { () throws(StoreTrouble) in }
-        return true
+        return .done
       } catch {
         guard case .busy = error else { throw error }
-        return false
+        return .heldUp
       }
     }
   }
 
   /// Lifts what blocks this account, by its name and by its uid, and what blocks the name that it
-  /// had when it was blocked, unless `find` says that this is another account's now. False where
-  /// nothing blocked it.
+  /// had when it was blocked, unless `find` says that this is another account's now. All of it or
+  /// nothing. `helper`: who does it without root.
   package func unblock(
-    _ account: Account, _ find: (UserName) throws(StoreTrouble) -> Account
-  ) throws(StoreTrouble) -> Bool {
+    _ account: Account, at now: UnixTime, by helper: UserName? = nil,
+    _ find: (UserName) throws(StoreTrouble) -> Account
+  ) throws(StoreTrouble) -> Lifting {
     let found = try blocks(of: account)
-    if found.isEmpty { return false }
+    if found.isEmpty { return .notBlocked }
     var names = [account.name]
     for name in found.compactMap(\.block?.user) where name != account.name {
       let uid = try find(name).uid
@@ -60,13 +86,23 @@ extension Store {
         uids.append(uid)
       }
     }
-    try changing { users throws(StoreTrouble) in
+    return try changing { users throws(StoreTrouble) in
+      if helper != nil, try isRoots(names, uids, at: now) { return .isRoots }
       for uid in uids { try put(nil, as: Path(uid: uid), in: Store.blockedUIDs, by: users) }
       for name in names {
         try put(nil, as: try fileName(of: name), in: Store.blocked, by: users)
       }
+      return .done
     }
-    return true
+  }
+
+  /// Whether root has blocked one of these, and it has not ended.
+  private func isRoots(_ names: [UserName], _ uids: [UInt32], at now: UnixTime)
+    throws(StoreTrouble) -> Bool
+  {
+    for name in names { if try blocked(name)?.isRoots(at: now) == true { return true } }
+    for uid in uids { if try blocked(uid)?.isRoots(at: now) == true { return true } }
+    return false
   }
 
   /// Whether what blocks this uid was set for the account under a name and uid before.
@@ -121,7 +157,7 @@ extension Store {
 
   /// Blocks the account as the name and uid before were, and lifts the block of that name, which no
   /// account has any more. A uid before stays blocked: who gets it is somebody else, and is told
-  /// of.
+  /// of. What a helper has set is root's then, who types this.
   func moveBlock(of former: UserName, _ record: Record, to account: Account) throws(StoreTrouble) {
     let before = Account(name: former, uid: record.enrollment.uid)
     guard let found = try blocks(of: before).first else { return }

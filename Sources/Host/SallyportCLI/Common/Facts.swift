@@ -70,24 +70,28 @@ struct LevelFacts: Encodable {
   }
 }
 
-/// That root has blocked a user, in JSON.
+/// That a user is blocked, in JSON.
 struct BlockFacts: Encodable {
   @OrNull var since: String?
   @OrNull var until: String?
+  /// The member of the helpdesk who did it; nil: root did.
+  @OrNull var helper: String?
 
   init?(_ blocked: Store.Blocked?) {
     guard let blocked else { return nil }
     (since, until) = (blocked.block.flatMap { fact($0.since) }, blocked.block?.until.flatMap(fact))
+    helper = blocked.block?.helper?.text
   }
 }
 
-/// `since 3 Dec, up to 2027-03-01`, of a block.
+/// `since 3 Dec, up to 2027-03-01, by the helper carol`, of a block.
 func blockText(_ blocked: Store.Blocked, seenFrom now: UnixTime) -> String {
   guard let block = blocked.block else {
     return "for good: \(printable(blocked.path.utf8, limit: 300)) is not understood"
   }
   let end = block.until.map { ", up to \(dayText($0))" } ?? ""
-  return "since \(whenText(block.since, seenFrom: now))\(end): nothing is accepted"
+  let helper = block.helper.map { ", by the helper \($0.text)" } ?? ""
+  return "since \(whenText(block.since, seenFrom: now))\(end)\(helper): nothing is accepted"
 }
 
 /// `required from 2027-03-01 on`, with the date as `--by` and `--until` take it.

@@ -87,12 +87,14 @@ struct LocalPerson: Person {
   func block(until: UnixTime?) throws(CommandError) -> Bool {
     try storing { () throws(StoreTrouble) in
       try context.prepare(store)
-      return try store.block(account, until: until, at: context.now())
+      return try store.block(account, until: until, at: context.now()) == .done
     }
   }
 
   func unblock() throws(CommandError) -> Bool {
-    try storing { () throws(StoreTrouble) in try store.unblock(account, Accounts.find) }
+    try storing { () throws(StoreTrouble) in
+      try store.unblock(account, at: context.now(), Accounts.find) == .done
+    }
   }
 
   func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError) {

@@ -9,9 +9,14 @@ package struct Block: Equatable, Sendable {
   /// When it ends; nil if only `--undo` ends it.
   package let until: UnixTime?
   package let since: UnixTime
+  /// The member of the helpdesk who set it; nil: root did.
+  package let helper: UserName?
 
-  package init(user: UserName, uid: UInt32?, until: UnixTime?, since: UnixTime) {
+  package init(
+    user: UserName, uid: UInt32?, until: UnixTime?, since: UnixTime, helper: UserName? = nil
+  ) {
     (self.user, self.uid, self.until, self.since) = (user, uid, until, since)
+    self.helper = helper
   }
 
   /// A clock that was set back lets it hold again.

@@ -5,7 +5,8 @@ import SallyportLogin
 import SallyportSystem
 import SessionProtocol
 
-/// Collects what `permission(toHelp:)` decides on. What fails of the machine ends the session.
+/// Collects what `permission(toHelp:)` and `refusal(toHelp:)` decide on. What fails of the machine
+/// ends the session.
 struct HelpSearch {
   private let session: Session
   private var settings = HelpdeskSettings()
@@ -17,6 +18,7 @@ struct HelpSearch {
 
   init(_ session: Session) { self.session = session }
 
+  /// Of what the helper could see as himself.
   mutating func facts(for name: UserName) throws(Session.Ending) -> HelpFacts {
     var facts = HelpFacts()
     let helper = session.client.account
@@ -38,16 +40,24 @@ struct HelpSearch {
     facts.isHimself = uid == session.client.user
     facts.isHelped = isMember(found, of: settings.helped?.words ?? [])
     facts.isNever = isMember(found, of: settings.never?.words ?? [])
-    let isBlocked = try session.found { () throws(StoreTrouble) in
-      try session.store.isBlocked(
-        found, at: { () throws(StoreTrouble) in try Clock.now() })
-    }
     facts.isAnotherHelper = isMember(found, of: [group])
     facts.isInFleet = own.policy.isFleet || context.policy.isFleet
-    (facts.canBecomeRoot, why) = power(found)
-    if isBlocked { (facts.isNever, why) = (.yes, "root has blocked the account") }
-    // A file of before may be here of somebody of a fleet.
-    if !facts.isInFleet { facts.enrollmentID = try enrollment(of: found, context) }
+    return facts
+  }
+
+  /// Of what root alone sees.
+  mutating func facts(of helping: Helping) throws(Session.Ending) -> HelpedFacts {
+    var facts = HelpedFacts()
+    let person = helping.person
+    (facts.canBecomeRoot, why) = power(person)
+    guard facts.canBecomeRoot == .no else { return facts }
+    facts.block = try session.found { () throws(StoreTrouble) in
+      let now = try Clock.now()
+      let blocks = try session.store.blocks(of: person).filter { !$0.isOver(at: now) }
+      if blocks.isEmpty { return .nobody }
+      return blocks.contains { $0.isRoots(at: now) } ? .root : .helper
+    }
+    facts.enrollmentID = try enrollment(of: person, helping.context)
     return facts
   }
 

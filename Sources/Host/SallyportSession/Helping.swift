@@ -6,14 +6,13 @@ import SallyportSystem
 import SessionProtocol
 
 // A member of the helpdesk does one thing for somebody else: after his own password and a code of
-// his own, and what lets him is decided three times: before both, between them, and after both.
+// his own. What lets him ask is decided three times: before both, between them, and after both.
+// What he could not see as himself is looked at after both alone, so that a program of his learns
+// nothing of others.
 
 extension Session {
-  func help(_ verb: HelpVerb, _ name: UserName) throws(Ending) -> FromSession {
-    let helping = try Helping(verb, name, in: self)
-    // No code is spent on what cannot be done.
-    try insistOnRoom(helping)
-    if verb == .unlock { try insistOnNeed(helping) }
+  func help(_ act: HelpAct, _ name: UserName) throws(Ending) -> FromSession {
+    let helping = try Helping(act, name, in: self)
     try askPassword()
     try insistOnSame(helping)
     let context = context(of: client.account)
@@ -21,21 +20,47 @@ extension Session {
       throw .refused(.changed)
     }
     try send(.text(helping.notice))
-    try prove(ChangeRequest.help(verb, helping.person.name).purpose(nil), own)
+    try prove(ChangeRequest.help(act, helping.person.name).purpose(nil), own)
     try insistOnPresence()
     try insistOnSame(helping)
+    let id = try look(helping)
+    try insistOnRoom(helping)
+    if act == .unlock { try insistOnNeed(helping) }
     try count(helping)
-    switch verb {
+    return try carry(out: helping, id)
+  }
+
+  /// `id`: of his enrollment; 0 if he has none.
+  private func carry(out helping: Helping, _ id: UInt64) throws(Ending) -> FromSession {
+    switch helping.act {
     case .status: return try showStatus(helping)
-    case .unlock: return try lend(helping)
-    case .pass: return try givePass(helping)
+    case .unlock: return try lend(helping, id)
+    case .pass, .passEnroll: return try givePass(helping, id)
+    case .block(let until): return try block(helping, until: until)
+    case .unblock: return try unblock(helping)
     }
   }
 
-  /// Whatever changed of the helper, of the other person or of the policy ends it.
+  /// Whatever changed of the helper, of the other account or of the policy ends it.
   private func insistOnSame(_ before: Helping) throws(Ending) {
-    let now = try Helping(before.verb, before.person.name, in: self)
+    let now = try Helping(before.act, before.person.name, in: self)
     guard now == before else { throw .refused(.changed) }
+  }
+
+  /// The id of the person's enrollment; 0 if he has none.
+  private func look(_ helping: Helping) throws(Ending) -> UInt64 {
+    var search = HelpSearch(self)
+    let facts = try search.facts(of: helping)
+    guard let refusal = refusal(toHelp: helping.act, facts) else { return facts.enrollmentID ?? 0 }
+    note(refusal, of: helping.act, for: helping.person.name, because: search.why)
+    throw helping.refused(refusal)
+  }
+
+  fileprivate func note(
+    _ refusal: ChangeRefusal, of act: HelpAct, for name: UserName, because why: String
+  ) {
+    SessionLog.write(
+      .notice, .denied(client.account.name, refusal.name, act.verb, for: name, because: why))
   }
 
   // MARK: how often
@@ -43,7 +68,7 @@ extension Session {
   private func insistOnRoom(_ helping: Helping) throws(Ending) {
     let limit = try found { () throws(StoreTrouble) in
       try store.helpLimit(
-        helping.verb, by: client.user, for: helping.uid, at: try Clock.now())
+        helping.act.verb, by: client.user, for: helping.uid, at: try Clock.now())
     }
     // The first time that it is reached is kept.
     if limit == .helper(isFirst: true) { return try count(helping) }
@@ -55,7 +80,7 @@ extension Session {
     try refuse(
       try found { () throws(StoreTrouble) in
         try store.countHelp(
-          helping.verb, by: client.user, for: helping.uid, at: try Clock.now())
+          helping.act.verb, by: client.user, for: helping.uid, at: try Clock.now())
       }, helping)
   }
 
@@ -96,13 +121,13 @@ extension Session {
     }
   }
 
-  private func lend(_ helping: Helping) throws(Ending) -> FromSession {
+  private func lend(_ helping: Helping, _ id: UInt64) throws(Ending) -> FromSession {
     let person = helping.person
     let facts = [Act.Fact("lent", "yes".utf8)]
     let act = SessionAct(.unlock, facts, of: person.name, by: client, in: store)
     let lending = try recorded(act) { () throws(StoreTrouble) in
       try store.lend(
-        person, id: helping.id, under: helping.context.policy,
+        person, id: id, under: helping.context.policy,
         at: { () throws(StoreTrouble) in try Clock.now() })
     } isDone: {
       if case .lent? = $0 { true } else { false }
@@ -113,16 +138,18 @@ extension Session {
   /// In seconds.
   private static var passLifetime: UInt64 { 7200 }
 
-  private func givePass(_ helping: Helping) throws(Ending) -> FromSession {
+  private func givePass(_ helping: Helping, _ id: UInt64) throws(Ending) -> FromSession {
     let (person, context) = (helping.person, helping.context)
+    let enrolls = helping.act == .passEnroll
     let made = try found { () throws(StoreTrouble) in
       try Pass.fresh(
-        of: helping.id, from: try Clock.now(), for: Session.passLifetime, uses: 1)
+        of: id, from: try Clock.now(), for: Session.passLifetime, uses: enrolls ? Pass.claims : 1,
+        enrolls: enrolls)
     }
     guard
       let pending = try found({ () throws(StoreTrouble) in
         try authority.enrolled(person, in: context)
-      }), pending.enrollmentID == helping.id
+      }), pending.enrollmentID == id
     else { throw .refused(.changed) }
     let act = SessionAct(.give(made.pass), of: person.name, by: client, in: store)
     let amendment = try recorded(act) { () throws(StoreTrouble) in
@@ -148,7 +175,7 @@ extension Session {
 
   /// A line before and a line after. Where it is not known whether it was done, the first stands
   /// alone.
-  private func recorded<Value>(
+  func recorded<Value>(
     _ act: SessionAct, _ body: () throws(StoreTrouble) -> Value, isDone: (Value) -> Bool
   ) throws(Ending) -> Value {
     act.note(.will)
@@ -164,40 +191,35 @@ extension Session {
   }
 }
 
-/// What lets a helper do one thing for somebody. Two are equal where it is the same.
+/// What lets a helper ask for one thing for somebody. Two are equal where it is the same.
 struct Helping: Equatable {
-  let verb: HelpVerb
+  let act: HelpAct
   /// The one to be helped.
   let person: Account
   let context: LoginContext
   /// Of the helper's enrollment.
   let helperID: UInt64
-  /// Of the other person's account, and of his enrollment.
+  /// Of the other person's account.
   let uid: UInt32
-  let id: UInt64
 
   static func == (a: Helping, b: Helping) -> Bool {
-    a.verb == b.verb && a.person.name == b.person.name && a.uid == b.uid && a.id == b.id
-      && a.helperID == b.helperID && a.context.policy == b.context.policy
+    a.act == b.act && a.person.name == b.person.name && a.uid == b.uid && a.helperID == b.helperID
+      && a.context.policy == b.context.policy
   }
 
   /// With everything as it is now. Throws where that does not let him.
-  init(_ verb: HelpVerb, _ name: UserName, in session: Session) throws(Session.Ending) {
+  init(_ act: HelpAct, _ name: UserName, in session: Session) throws(Session.Ending) {
     var search = HelpSearch(session)
-    let permission = SessionProtocol.permission(toHelp: verb, try search.facts(for: name))
+    let permission = SessionProtocol.permission(toHelp: act.verb, try search.facts(for: name))
     guard let person = search.person, let context = search.context,
-      case .afterCode(let helper, let uid, let id) = permission
+      case .afterCode(let helper, let uid) = permission
     else {
       guard case .refused(let refusal) = permission else { throw .refused(.failed) }
-      if refusal != .notHelper {
-        SessionLog.write(
-          .notice,
-          .denied(session.client.account.name, refusal.name, verb, for: name, because: search.why))
-      }
+      if refusal != .notHelper { session.note(refusal, of: act, for: name, because: search.why) }
       throw .refused(refusal, about: name.bytes)
     }
-    (self.verb, self.person, self.context) = (verb, person, context)
-    (helperID, self.uid, self.id) = (helper, uid, id)
+    (self.act, self.person, self.context) = (act, person, context)
+    (helperID, self.uid) = (helper, uid)
   }
 
   func refused(_ refusal: ChangeRefusal) -> Session.Ending {
@@ -207,10 +229,17 @@ struct Helping: Equatable {
   /// What is shown before the code.
   var notice: [UInt8] {
     let what =
-      switch verb {
+      switch act {
       case .status: "you see what is enrolled"
       case .unlock: "up to \(Throttle.mostLent) more tries, of the budget of other places"
       case .pass: "a pass, good for one login within two hours"
+      case .passEnroll:
+        "a pass, good for one login within two hours, which enrolls again in the place of all "
+          + "there is"
+      case .block(let until):
+        "nothing is accepted any more"
+          + (until?.internetText.map { ", up to \($0.prefix(10))" } ?? "")
+      case .unblock: "what is enrolled counts again"
       }
     return Array("For \(person.name.text) (uid \(uid)): \(what).".utf8)
   }

@@ -107,7 +107,7 @@ package final class Session {
   }
 
   private func serve(_ change: ChangeRequest) throws(Ending) -> FromSession {
-    if case .help(let verb, let name) = change { return try help(verb, name) }
+    if case .help(let act, let name) = change { return try help(act, name) }
     let (before, asked) = try permitted(change)
     switch before {
     case .refused(let refusal): throw .refused(refusal, about: change.about)
@@ -264,7 +264,7 @@ extension ChangeRefusal {
     switch self {
     case .password, .code, .throttled, .firstCode, .changed, .failed, .unknown, .disabled, .level,
       .notForHelpers, .notHelped, .unclear, .helpInFleet, .helpedNotEnrolled, .helpedEnough,
-      .helpedToday, .notLocked, .nothingToLend:
+      .helpedToday, .notLocked, .nothingToLend, .blockedByRoot, .blockedByHelper, .notBlocked:
       true
     case .off, .notEnrolled, .enrolled, .noSuchAuthenticator, .nameTaken, .tooMany, .last, .busy,
       .root, .noAccount, .inFleet, .notHelper:
@@ -305,6 +305,9 @@ extension ChangeRefusal {
     case .helpedToday: "enough-for-this-helper"
     case .notLocked: "not-locked"
     case .nothingToLend: "nothing-to-lend"
+    case .blockedByRoot: "blocked-by-root"
+    case .blockedByHelper: "blocked-by-helper"
+    case .notBlocked: "not-blocked"
     }
   }
 }

@@ -13,7 +13,7 @@ package enum ChangeRequest: Equatable, Sendable {
   /// New backup codes in the place of those that are there.
   case renew
   /// For somebody else, by a member of the helpdesk.
-  case help(HelpVerb, UserName)
+  case help(HelpAct, UserName)
 
   /// The change that the prompt for the code names; nothing if no code is asked for.
   package func purpose(_ name: Label?) -> [UInt8] {
@@ -27,7 +27,26 @@ package enum ChangeRequest: Equatable, Sendable {
     case .rename(let label, let new):
       return named("rename", label) + bytes(of: " to \"") + new.bytes + bytes(of: "\"")
     case .renew: return bytes(of: "make new backup codes")
-    case .help(let verb, let user): return verb.purpose(for: user)
+    case .help(let act, let user): return act.purpose(for: user)
+    }
+  }
+}
+
+/// What a member of the helpdesk wants to do for somebody.
+package enum HelpAct: Equatable, Sendable {
+  case status, unlock, pass, passEnroll
+  /// nil: until it is lifted.
+  case block(until: UnixTime?)
+  case unblock
+
+  /// By what the policy lets him.
+  package var verb: HelpVerb {
+    switch self {
+    case .status: .status
+    case .unlock: .unlock
+    case .pass: .pass
+    case .passEnroll: .passEnroll
+    case .block, .unblock: .block
     }
   }
 }
@@ -86,17 +105,21 @@ extension ChangeRequest {
       else { return nil }
       return .rename(name, to: new)
     case .help:
-      var own: (verb: HelpVerb, user: UserName)?
-      if case .help(let verb, let user)? = request { own = (verb, user) }
-      fields.constant(2)
-      let verb = HelpVerb(rawValue: fields.single(own?.verb.rawValue))
-      guard let user = fields.longName(own?.user), let verb else { return nil }
-      return .help(verb, user)
+      var own: (act: HelpAct, user: UserName)?
+      if case .help(let act, let user)? = request { own = (act, user) }
+      fields.constant(3)
+      let number = fields.single(own?.act.number)
+      let user = fields.longName(own?.user)
+      fields.constant(8)
+      fields.constant(0)
+      let end = fields.number(own.map { UInt64(max($0.act.end?.seconds ?? 0, 0)) })
+      guard let user, let act = HelpAct(number, until: end) else { return nil }
+      return .help(act, user)
     }
   }
 }
 
-extension HelpVerb {
+extension HelpAct {
   /// What the prompt for the helper's code names.
   fileprivate func purpose(for user: UserName) -> [UInt8] {
     let name = escaped(user.bytes, limit: 255)
@@ -104,6 +127,37 @@ extension HelpVerb {
     case .status: return bytes(of: "see the status of ") + name
     case .unlock: return bytes(of: "lend tries to ") + name
     case .pass: return bytes(of: "give a pass to ") + name
+    case .passEnroll: return bytes(of: "give a pass that enrolls to ") + name
+    case .block: return bytes(of: "block ") + name
+    case .unblock: return bytes(of: "lift the block of ") + name
+    }
+  }
+
+  /// In a frame.
+  fileprivate var number: UInt8 {
+    switch self {
+    case .status: 1
+    case .unlock: 2
+    case .pass: 3
+    case .passEnroll: 4
+    case .block: 5
+    case .unblock: 6
+    }
+  }
+
+  fileprivate var end: UnixTime? { if case .block(let until) = self { until } else { nil } }
+
+  /// nil for what is no act. `end`: 0 for none, which is what all but a block have.
+  fileprivate init?(_ number: UInt8, until end: UInt64) {
+    guard let seconds = Int64(exactly: end), seconds == 0 || number == 5 else { return nil }
+    switch number {
+    case 1: self = .status
+    case 2: self = .unlock
+    case 3: self = .pass
+    case 4: self = .passEnroll
+    case 5: self = .block(until: seconds == 0 ? nil : UnixTime(seconds))
+    case 6: self = .unblock
+    case _: return nil
     }
   }
 }

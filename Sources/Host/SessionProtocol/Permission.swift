@@ -56,6 +56,10 @@ package enum ChangeRefusal: UInt8, CaseIterable, Sendable {
   case notLocked
   /// About the one to be helped: his budget has nothing to lend.
   case nothingToLend
+  /// About the one to be helped, as the two that follow.
+  case blockedByRoot
+  case blockedByHelper
+  case notBlocked
 }
 
 /// How a session goes on, before anybody is asked for anything.

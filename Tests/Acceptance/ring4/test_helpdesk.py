@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.skipif(
     pytest.mark.usefixtures("running")]
 
 SUDOERS = Path("/etc/sudoers")
+MAY = "helpdesk_may = status, unlock, pass, pass-enroll, block"
 PASS = r"\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+(?:-[0-9A-Z]+)?\b"
 
 
@@ -33,7 +34,7 @@ def desk(running):
     edit("/etc/group", lambda text: f"{text}helpers:x:4100:alice\nhelped:x:4101:alice,bob\n")
     SUDOERS.write_text("Defaults env_reset\nroot ALL=(ALL:ALL) ALL\n%sudo ALL=(ALL:ALL) ALL\n")
     SUDOERS.chmod(0o440)
-    policy("helpdesk = helpers", "helpdesk_for = helped")
+    policy("helpdesk = helpers", "helpdesk_for = helped", MAY)
     yield
     for path in [Path("/etc/group"), SUDOERS]:
         if path in kept:
@@ -77,16 +78,53 @@ def test_a_helper_sees_the_status_of_somebody(store):
 def test_a_helper_lends_tries(store, sink):
     alice = store.enroll("alice", allow_missing=False)
     store.enroll("bob", allow_missing=False)
-    own = Own("unlock", "bob")
-    assert own.finish(code=alice.code()) == 1 and "bob is not locked" in own.text
-    assert len(own.prompts) == 0
     spend(store, "bob")
     own = Own("unlock", "bob")
     assert own.finish(code=alice.code()) == 0, own.text
     assert "bob may type 5 more codes" in own.text
     assert logged(sink, "act=unlock by=alice for=bob")
     own = Own("unlock", "bob")
-    assert own.finish() == 1 and not own.prompts and "two passes and one unlock" in own.text
+    assert own.finish(code=alice.backup_codes[0]) == 1 and "two passes and one unlock" in own.text
+
+
+def test_a_helper_gives_a_pass_that_enrolls(store, sink):
+    alice = store.enroll("alice", allow_missing=False)
+    store.enroll("bob", allow_missing=False)
+    own = Own("pass", "bob", "--enroll")
+    assert own.finish(code=alice.code()) == 0, own.text
+    assert "which enrolls again in the place of all there is" in own.text
+    assert "Verification code to give a pass that enrolls to bob:" in own.prompts[1]
+    assert "Good for one login that enrolls again" in own.text and re.search(PASS, own.text)
+    assert logged(sink, "act=pass by=alice for=bob")
+    assert "enrolls again" in sallyport("status", "bob").stdout
+
+
+def test_a_helper_blocks_somebody_and_lifts_no_block_of_roots(store, sink):
+    alice = store.enroll("alice", allow_missing=False)
+    bob = store.enroll("bob", allow_missing=False)
+    codes = iter([alice.code(), *alice.backup_codes])
+    own = Own("block", "bob", "--until", "2099-01-31")
+    assert own.finish(code=next(codes)) == 0, own.text
+    assert "bob is blocked up to 2099-01-31" in own.text
+    assert "For bob (uid 3002): nothing is accepted any more, up to 2099-01-31." in own.text
+    assert logged(sink, "act=block by=alice for=bob until=2099-01-31T00:00:00Z")
+    assert sallyport("verify", "bob", typed=f"{bob.code()}\n").returncode == 1
+    assert "by the helper alice" in sallyport("status", "bob").stdout
+    own = Own("pass", "bob")
+    assert own.finish(code=next(codes)) == 1 and "a helper has blocked bob" in own.text
+    own = Own("block", "bob", "--undo")
+    assert own.finish(code=next(codes)) == 0 and "bob is not blocked any more" in own.text, own.text
+    assert sallyport("verify", "bob", typed=f"{bob.code()}\n").returncode == 0
+    # Over a helper's, root's is root's.
+    own = Own("block", "bob")
+    assert own.finish(code=next(codes)) == 0, own.text
+    assert sallyport("block", "bob").returncode == 0
+    for words in [["--undo"], []]:
+        own = Own("block", "bob", *words)
+        assert own.finish(code=next(codes)) == 77, own.text
+        assert "root has blocked bob: ask root" in own.text
+    assert sallyport("verify", "bob", typed=f"{bob.backup_codes[0]}\n").returncode == 1
+    assert sallyport("block", "bob", "--undo").returncode == 0
 
 
 @pytest.mark.decisive
@@ -96,14 +134,14 @@ def test_a_helper_lends_tries(store, sink):
     ("%no-such-group ALL=ALL\nx", "cannot be found out"),
 ])
 def test_a_helper_helps_nobody_who_may_become_somebody_else(store, sink, rule, told):
-    store.enroll("alice", allow_missing=False)
+    alice = store.enroll("alice", allow_missing=False)
     store.enroll("bob", allow_missing=False)
     before = files(store, "bob")
     SUDOERS.chmod(0o640)
     SUDOERS.write_text(f"root ALL=(ALL:ALL) ALL\n{rule}\n")
-    for verb in ["pass", "status", "unlock"]:
+    for verb, code in zip(["pass", "status", "unlock", "block"], alice.backup_codes):
         own = Own(verb, "bob")
-        assert own.finish() == 77 and not own.prompts and told in own.text, own.text
+        assert own.finish(code=code) == 77 and told in own.text, own.text
     assert logged(sink, "why=/etc/sudoers:2") or logged(sink, "why=/etc/sudoers:3")
     assert files(store, "bob") == before
 
@@ -111,26 +149,43 @@ def test_a_helper_helps_nobody_who_may_become_somebody_else(store, sink, rule, t
 @pytest.mark.decisive
 @pytest.mark.parametrize("group", ["docker", "disk", "shadow", "wheel", "lxd", "sudo"])
 def test_a_helper_helps_nobody_in_a_group_that_is_root_by_another_name(store, group):
-    store.enroll("alice", allow_missing=False)
+    alice = store.enroll("alice", allow_missing=False)
     store.enroll("bob", allow_missing=False)
     edit("/etc/group", lambda text: "".join(
         line + "\n" for line in text.splitlines() if not line.startswith(f"{group}:"))
         + f"{group}:x:4200:bob\n")
     own = Own("pass", "bob")
-    assert own.finish() == 77 and not own.prompts and "may not help bob" in own.text, own.text
+    assert own.finish(code=alice.code()) == 77 and "may not help bob" in own.text, own.text
+
+
+@pytest.mark.decisive
+def test_a_program_of_a_helpers_learns_nothing_of_others_before_his_code(store):
+    store.enroll("alice", allow_missing=False)
+    SUDOERS.chmod(0o640)
+    told = set()
+    for step in [lambda: None, lambda: store.enroll("bob", allow_missing=False), lambda: sallyport("block", "bob"),
+                 lambda: SUDOERS.write_text("bob ALL=ALL\n")]:
+        step()
+        for words in [["pass", "bob"], ["unlock", "bob"], ["status", "bob"], ["block", "bob"],
+                      ["block", "bob", "--undo"], ["pass", "bob", "--enroll"]]:
+            own = Own(*words)
+            assert own.finish(password="wrong") == 1, own.text
+            told.add(own.text)
+    assert len(told) == 1 and "the password was not accepted" in told.pop()
 
 
 @pytest.mark.decisive
 def test_who_is_no_helper_is_told_that_only_root_can(store):
     for user in ["alice", "bob"]:
         store.enroll(user, allow_missing=False)
-    for verb in ["pass", "unlock", "status"]:
+    for verb in ["pass", "unlock", "status", "block"]:
         own = Own(verb, "alice", user="bob")
         assert own.finish() == 77 and not own.prompts, own.text
         assert f"sudo sallyport {verb} alice" in own.text
     # Not himself, and with no option.
     for words in [["pass", "alice"], ["pass", "bob", "--uses", "5"], ["pass", "bob", "--for", "7d"],
-                  ["pass", "bob", "--revoke"], ["pass", "root"]]:
+                  ["pass", "bob", "--revoke"], ["pass", "root"], ["block", "bob", "--force"],
+                  ["block", "alice"]]:
         own = Own(*words)
         assert own.finish() == 77 and not own.prompts, own.text
 

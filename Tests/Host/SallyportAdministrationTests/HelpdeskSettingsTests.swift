@@ -35,12 +35,14 @@ import Testing
     #expect(words(found.group) == ["helpers"] && words(found.helped) == ["staff", "Domain Users"])
     #expect(words(found.never) == ["board"] && found.may == [.unlock, .pass])
     #expect([found.group, found.helped, found.never].compactMap { $0?.number } == [2, 4, 5])
-    #expect(try read("[default]\nhelpdesk = x\n").may == HelpVerb.allCases)
+    #expect(try read("[default]\nhelpdesk = x\n").may == [.status, .unlock, .pass])
+    let line = "helpdesk_may = block, pass-enroll\n"
+    #expect(try read("[default]\nhelpdesk = x\n\(line)").may == [.passEnroll, .block])
   }
 
   @Test(arguments: [
     ("helpdesk = a b", 2), ("helpdesk = ", 2), ("helpdesk_for = a", 2),
-    ("helpdesk = a\nhelpdesk_may = block", 3), ("helpdesk = a\nhelpdesk_may = pass-enroll", 3),
+    ("helpdesk = a\nhelpdesk_may = blocks", 3), ("helpdesk = a\nhelpdesk_may = pass_enroll", 3),
     ("helpdesk = a\nhelpdesk_may = status, all", 3), ("helpdesk = a\nhelpdesk_may =", 3),
     ("helpdesk = a\nhelpdesk_nevr = b", 3), ("helpdesk = a\nhelpdesk = b", 3),
     ("helpdesk = a\nhelpdesk_for = \"b", 3), ("helpdesk = a\nhelpdesk_never = \"\"", 3),

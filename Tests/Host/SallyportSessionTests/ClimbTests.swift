@@ -17,14 +17,16 @@ import Testing
     between: @escaping () throws -> Void = {},
     meanwhile: (SessionConnection) throws -> Void = { _ in }
   ) throws {
-    for verb in HelpVerb.allCases where verb != .unlock || wanted != .password {
-      let end = try desk.help(verb, name, by: helper, between: between, meanwhile: meanwhile)
+    for act in Helpdesk.acts {
+      let end = try desk.help(act, name, by: helper, between: between, meanwhile: meanwhile)
       guard case .refused(let refusal, _) = end, refusal == wanted else {
-        Issue.record("\(verb) of \(name): \(end), not \(wanted)")
+        Issue.record("\(act) of \(name): \(end), not \(wanted)")
         continue
       }
     }
-    for other in ["bob", "carol", "hana"] { #expect(try desk.passes(of: other) == 0) }
+    for other in ["bob", "carol", "hana"] {
+      #expect(try desk.passes(of: other) == 0 && !desk.isBlocked(other))
+    }
     #expect(desk.counted("by-3001") == nil)
   }
 
@@ -52,17 +54,18 @@ import Testing
   @Test func `helps nobody whom he may not`() throws {
     let desk = try Helpdesk()
     desk.world.groups["board"] = ["dora"]
-    desk.world.power = ["bob": .some("/etc/sudoers:7")]
     for name in [
-      "root", "toor", "carol", "carla", "hana", "bobby", "bob", "dora", "nobody-here", "BOB",
+      "root", "toor", "carol", "carla", "hana", "bobby", "dora", "nobody-here", "BOB",
     ] {
       try refused(name, .notHelped, in: desk)
       #expect(desk.prompts == [], "\(name)")
     }
+    desk.world.power = ["bob": .some("/etc/sudoers:7")]
+    try refused("bob", .notHelped, in: desk)
     desk.world.power = [:]
     desk.world.groups["staff"] = []
     try refused("bob", .notHelped, in: desk)
-    try desk.policy("helpdesk = helpers\n")
+    try desk.policy("helpdesk = helpers\n\(Helpdesk.may)")
     try refused("bob", .notHelped, in: desk)
   }
 
@@ -79,7 +82,8 @@ import Testing
     desk.world.power = ["bob": .unknown("/etc/sudoers:7: not understood")]
     try refused("bob", .unclear, in: desk)
     desk.world.power = [:]
-    try desk.policy("helpdesk = helpers\nhelpdesk_for = staff\nhelpdesk_never = no-such-group\n")
+    try desk.policy(
+      "helpdesk = helpers\nhelpdesk_for = staff\nhelpdesk_never = no-such-group\n\(Helpdesk.may)")
     try refused("bob", .unclear, in: desk)
     desk.world.isAway = true
     try refused("bob", .failed, in: desk)
@@ -87,24 +91,80 @@ import Testing
 
   // decisive
   @Test func `does only what helpdesk_may names`() throws {
-    let desk = try Helpdesk("\(Helpdesk.lines)helpdesk_may = unlock\n")
-    for verb in [HelpVerb.status, .pass] {
-      guard case .refused(.notForHelpers, _) = try desk.help(verb, "bob") else {
-        Issue.record("\(verb)")
-        continue
+    for (line, verbs) in [
+      ("helpdesk_may = unlock\n", [HelpVerb.unlock]), ("helpdesk_may = block\n", [.block]),
+      ("helpdesk_may = pass\n", [.pass]), ("helpdesk_may = pass-enroll\n", [.passEnroll]),
+      // It says nothing.
+      ("", [.status, .unlock, .pass]),
+    ] {
+      let desk = try Helpdesk(Helpdesk.lines + line)
+      for act in Helpdesk.acts where !verbs.contains(act.verb) {
+        guard case .refused(.notForHelpers, _) = try desk.help(act, "bob") else {
+          Issue.record("\(act) by \(line)")
+          continue
+        }
+        #expect(desk.prompts == [])
       }
     }
   }
 
   @Test func `helps nobody who is not enrolled, or is of a fleet`() throws {
     let desk = try Helpdesk()
-    try refused("dora", .helpedNotEnrolled, in: desk)
-    try desk.policy("\(Helpdesk.lines)verification = fleet\n")
-    for verb in HelpVerb.allCases {
-      guard case .refused = try desk.help(verb, "bob") else {
-        Issue.record("\(verb)")
+    for act in [HelpAct.status, .unlock, .pass, .passEnroll] {
+      guard case .refused(.helpedNotEnrolled, _) = try desk.help(act, "dora") else {
+        Issue.record("\(act)")
         continue
       }
+    }
+    try desk.policy("\(Helpdesk.lines)\(Helpdesk.may)verification = fleet\n")
+    for act in Helpdesk.acts {
+      guard case .refused = try desk.help(act, "bob") else {
+        Issue.record("\(act)")
+        continue
+      }
+    }
+  }
+
+  /// What of somebody root alone sees, or his own account.
+  private static let secrets: [@Sendable (Helpdesk) throws -> Void] = [
+    { _ in },
+    { $0.world.power = ["bob": .some("/etc/sudoers:7")] },
+    { $0.world.power = ["bob": .unknown("/etc/sudoers:7: not understood")] },
+    { _ = try $0.store.end(try $0.account("bob"), id: 3003) },
+    { _ = try $0.store.block(try $0.account("bob"), until: nil, at: UnixTime(1)) },
+    {
+      _ = try $0.store.block(
+        try $0.account("bob"), until: nil, at: UnixTime(1), by: UserName("hana".utf8))
+    },
+    { try $0.count("for-3002", "pass 1\n") },
+    { try $0.count("for-3002", "no such file") },
+  ]
+
+  // decisive
+  @Test func `learns nothing of others before his own password and code were right`() throws {
+    for spoil in Self.secrets {
+      let desk = try Helpdesk()
+      try spoil(desk)
+      for act in Helpdesk.acts {
+        desk.acceptsPassword = false
+        guard case .refused(.password, _) = try desk.help(act, "bob") else {
+          Issue.record("\(act)")
+          continue
+        }
+        #expect(desk.told == [] && desk.prompts == [])
+      }
+      desk.acceptsPassword = true
+      var ends: [FromSession] = []
+      for act in Helpdesk.acts.prefix(3) {
+        ends.append(try desk.help(act, "bob", typing: "000000"))
+      }
+      for end in ends {
+        guard case .refused(.code, _) = end else {
+          Issue.record("\(end)")
+          continue
+        }
+      }
+      #expect(desk.told == ["For bob (uid 3002): a pass, good for one login within two hours."])
     }
   }
 
@@ -150,7 +210,10 @@ import Testing
           try desk.enroll("bob", uid: 3009, id: 3003)
         }
       ),
-      ("enrolled again", .changed, { try $0.enroll("bob", id: 99) }),
+      (
+        "blocked now", .blockedByRoot,
+        { _ = try $0.store.block(try $0.account("bob"), until: nil, at: UnixTime(1)) }
+      ),
       ("root now", .notHelped, { $0.world.power["bob"] = .some("group sudo") }),
       ("maybe root now", .unclear, { $0.world.power["bob"] = .unknown("x") }),
       ("never now", .notHelped, { $0.world.groups["board"] = ["bob"] }),

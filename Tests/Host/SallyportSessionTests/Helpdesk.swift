@@ -60,8 +60,13 @@ final class Helpdesk {
   var acceptsPassword = true
 
   static let lines = "helpdesk = helpers\nhelpdesk_for = staff\nhelpdesk_never = board\n"
+  /// What is not there by itself, too.
+  static let may = "helpdesk_may = status, unlock, pass, pass-enroll, block\n"
+  static let acts: [HelpAct] = [
+    .status, .unlock, .pass, .passEnroll, .block(until: nil), .unblock,
+  ]
 
-  init(_ lines: String = Helpdesk.lines) throws {
+  init(_ lines: String = Helpdesk.lines + Helpdesk.may) throws {
     directory = try TemporaryDirectory()
     store = Store(root: directory.path + "/store", owner: .effectiveUser)
     policyFile = directory.path + "/sallyport.conf"
@@ -109,7 +114,7 @@ final class Helpdesk {
   /// How a session of this helper ends. `between`: what happens after the password; `meanwhile`:
   /// what happens while the code is asked for.
   func help(
-    _ verb: HelpVerb, _ name: String, by helper: String = "carol", typing code: String? = nil,
+    _ act: HelpAct, _ name: String, by helper: String = "carol", typing code: String? = nil,
     between: @escaping () throws -> Void = {},
     meanwhile: (SessionConnection) throws -> Void = { _ in }
   ) throws -> FromSession {
@@ -117,7 +122,7 @@ final class Helpdesk {
     let ended = Ending()
     Thread.detachNewThread { ended.put(session.last()) }
     (told, prompts) = ([], [])
-    let change = ChangeRequest.help(verb, try #require(UserName(name.utf8)))
+    let change = ChangeRequest.help(act, try #require(UserName(name.utf8)))
     try #require(connection.send(FromUser.change(change).encoded()))
     while true {
       if let last = ended.last { return last }
@@ -165,6 +170,10 @@ final class Helpdesk {
       SessionConnection(ends[0], seconds: 60),
       Session(client, SessionConnection(ends[1], seconds: 60), environment)
     )
+  }
+
+  func isBlocked(_ name: String) throws -> Bool {
+    try store.isBlocked(try account(name), at: { () throws(StoreTrouble) in try Clock.now() })
   }
 
   /// The open passes of somebody.

@@ -311,7 +311,8 @@ extension Session: @unchecked Sendable {}
       case .inFleet: "in-fleet"
       case .off, .disabled, .level, .password, .firstCode, .busy, .root, .noAccount, .changed,
         .failed, .unknown, .notHelper, .notForHelpers, .notHelped, .unclear, .helpInFleet,
-        .helpedNotEnrolled, .helpedEnough, .helpedToday, .notLocked, .nothingToLend:
+        .helpedNotEnrolled, .helpedEnough, .helpedToday, .notLocked, .nothingToLend, .blockedByRoot,
+        .blockedByHelper, .notBlocked:
         "\(refusal)"
       }
     }

@@ -24,7 +24,10 @@ import Testing
         .add(name: Label("laptop"), .standard), .remove(Label("phone")),
         .rename(Label("phone"), to: Label("x")),
       ]
-      + HelpVerb.allCases.map { .help($0, bob) }
+      + [
+        HelpAct.status, .unlock, .pass, .passEnroll, .block(until: nil),
+        .block(until: UnixTime(1 << 40)), .unblock,
+      ].map { .help($0, bob) }
     for request in requests {
       let packet = try #require(FromUser.change(request).encoded())
       guard case .change(let read)? = FromUser.decode(packet) else {
@@ -73,6 +76,10 @@ import Testing
     #expect(
       try bytes(FromUser.change(.add(name: nil, .standard)).encoded())
         == [1, 0x13, 2, 0, 0, 4, 0, 30, 0, 1, 6])
+    let block = ChangeRequest.help(.block(until: UnixTime(258)), try #require(UserName("b".utf8)))
+    #expect(
+      try bytes(FromUser.change(block).encoded())
+        == [1, 0x17, 3, 1, 0, 5, 1, 0, 98, 8, 0, 2, 1, 0, 0, 0, 0, 0, 0])
     #expect(
       try bytes(FromSession.prompt([65], echo: false).encoded())
         == [1, 0x31, 2, 1, 0, 65, 1, 0, 0])
@@ -83,6 +90,19 @@ import Testing
       let packet = try secret([1, 0x12, 3, 0, 0, 4, 0, 30, 0, 1, 6, 1, 0, count])
       #expect((FromUser.decode(packet) != nil) == isFrame)
     }
+  }
+
+  @Test func `name the end of a block, and of nothing else`() throws {
+    for act in UInt8(0)...7 {
+      for (end, isFrame): (UInt8, Bool) in [(0, (1...6).contains(act)), (1, act == 5)] {
+        let packet = try secret(
+          [1, 0x17, 3, 1, 0, act, 1, 0, 98, 8, 0, end] + [0, 0, 0, 0, 0, 0, 0])
+        #expect((FromUser.decode(packet) != nil) == isFrame, "\(act) \(end)")
+      }
+    }
+    let late = try secret(
+      [1, 0x17, 3, 1, 0, 5, 1, 0, 98, 8, 0] + [UInt8](repeating: 255, count: 8))
+    #expect(FromUser.decode(late) == nil)
   }
 
   @Test func `of one side are none of the other`() throws {

@@ -14,15 +14,15 @@ import Testing
   private func facts(_ change: (inout HelpFacts) -> Void = { _ in }) -> HelpFacts {
     var facts = HelpFacts()
     (facts.may, facts.isHelper, facts.helperID) = (HelpVerb.allCases, .yes, 5)
-    (facts.uid, facts.isHimself, facts.isHelped, facts.enrollmentID) = (1002, false, .yes, 7)
-    (facts.isNever, facts.isAnotherHelper, facts.canBecomeRoot) = (.no, .no, .no)
+    (facts.uid, facts.isHimself, facts.isHelped) = (1002, false, .yes)
+    (facts.isNever, facts.isAnotherHelper) = (.no, .no)
     change(&facts)
     return facts
   }
 
   // decisive
   @Test func `is to help others where all that lets him is certain`() {
-    let may = HelpPermission.afterCode(helper: 5, uid: 1002, id: 7)
+    let may = HelpPermission.afterCode(helper: 5, uid: 1002)
     for verb in HelpVerb.allCases { #expect(permission(toHelp: verb, facts()) == may) }
     let table: [(ChangeRefusal, (inout HelpFacts) -> Void)] = [
       (.notHelper, { $0 = HelpFacts() }), (.notHelper, { $0.may = nil }),
@@ -33,9 +33,8 @@ import Testing
       (.notHelped, { $0.isHelped = .no }), (.unclear, { $0.isHelped = .unknown }),
       (.notHelped, { $0.isNever = .yes }), (.unclear, { $0.isNever = .unknown }),
       (.notHelped, { $0.isAnotherHelper = .yes }), (.unclear, { $0.isAnotherHelper = .unknown }),
-      (.notHelped, { $0.canBecomeRoot = .yes }), (.unclear, { $0.canBecomeRoot = .unknown }),
-      (.notHelped, { ($0.canBecomeRoot, $0.isNever) = (.unknown, .yes) }),
-      (.helpInFleet, { $0.isInFleet = true }), (.helpedNotEnrolled, { $0.enrollmentID = nil }),
+      (.notHelped, { ($0.isAnotherHelper, $0.isNever) = (.unknown, .yes) }),
+      (.helpInFleet, { $0.isInFleet = true }),
     ]
     for (refusal, change) in table {
       #expect(permission(toHelp: .pass, facts(change)) == .refused(refusal))
@@ -46,6 +45,30 @@ import Testing
       let found = permission(for: .help(.pass, bob), enrollment, under: policy())
       #expect(found == .refused(.notHelper))
     }
+  }
+
+  // decisive
+  @Test func `is done for others where what root alone sees allows it`() {
+    let acts: [HelpAct] = [
+      .status, .unlock, .pass, .passEnroll, .block(until: nil), .unblock,
+    ]
+    let table: [(Tristate, HelpedFacts.Setter, id: UInt64?, [ChangeRefusal?])] = [
+      (.no, .nobody, 7, [nil, nil, nil, nil, nil, .notBlocked]),
+      (
+        .no, .nobody, nil,
+        [ChangeRefusal?](repeating: .helpedNotEnrolled, count: 4) + [nil, .notBlocked]
+      ),
+      (.no, .helper, 7, [ChangeRefusal?](repeating: .blockedByHelper, count: 4) + [nil, nil]),
+      (.no, .root, 7, [ChangeRefusal?](repeating: .blockedByRoot, count: 6)),
+      (.yes, .nobody, 7, [ChangeRefusal?](repeating: .notHelped, count: 6)),
+      (.unknown, .helper, 7, [ChangeRefusal?](repeating: .unclear, count: 6)),
+    ]
+    for (power, setter, id, refusals) in table {
+      var facts = HelpedFacts()
+      (facts.canBecomeRoot, facts.block, facts.enrollmentID) = (power, setter, id)
+      #expect(acts.map { refusal(toHelp: $0, facts) } == refusals)
+    }
+    #expect(acts.allSatisfy { refusal(toHelp: $0, HelpedFacts()) == .unclear })
   }
 
   private func policy(_ change: (inout Policy) -> Void = { _ in }) -> Policy {

@@ -18,7 +18,7 @@ package struct HelpdeskSettings: Equatable, Sendable {
   /// The lines by the numbers of their keys.
   private var lines: [Line?] = [nil, nil, nil, nil]
   /// What may be done for others.
-  package private(set) var may = HelpVerb.allCases
+  package private(set) var may = HelpVerb.usual
   /// Each mistake. Nobody is helped while there is one.
   package private(set) var problems: [SettingsError] = []
 
@@ -81,5 +81,7 @@ package struct HelpdeskSettings: Equatable, Sendable {
     }
   }
 
-  private static var verbs: StaticString { "status, unlock and pass, each once or not" }
+  private static var verbs: StaticString {
+    "status, unlock, pass, pass-enroll and block, each once or not"
+  }
 }

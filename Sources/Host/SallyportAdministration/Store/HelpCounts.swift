@@ -18,7 +18,7 @@ package enum HelpLimit: Equatable, Sendable {
 ///     pass 1772530000
 struct HelpCounts: Equatable {
   /// The verbs, and that the log was told of a helper who does too much.
-  enum Word: String, CaseIterable { case pass, unlock, alert }
+  enum Word: String, CaseIterable { case pass, unlock, block, alert }
 
   private(set) var acts: [(word: Word, time: UnixTime)] = []
 
@@ -62,12 +62,13 @@ struct HelpCounts: Equatable {
 }
 
 extension HelpVerb {
-  /// nil for what changes nothing, which is not counted.
+  /// nil for what changes nothing, which is not counted. `aWeek`: how often for one person.
   fileprivate var counted: (word: HelpCounts.Word, aWeek: Int)? {
     switch self {
     case .status: nil
     case .unlock: (.unlock, 1)
-    case .pass: (.pass, 2)
+    case .pass, .passEnroll: (.pass, 2)
+    case .block: (.block, Int.max)
     }
   }
 }
@@ -112,7 +113,7 @@ extension Store {
   ) throws(StoreTrouble) -> HelpLimit? {
     guard let (word, most) = verb.counted else { return nil }
     let (own, day) = (try counts(files.helper, in: folder), HelpCounts.day)
-    if own.count(of: [.pass, .unlock], within: day, at: now) >= HelpCounts.mostInADay {
+    if own.count(of: [.pass, .unlock, .block], within: day, at: now) >= HelpCounts.mostInADay {
       return .helper(isFirst: own.count(of: [.alert], within: day, at: now) == 0)
     }
     let done = try counts(files.person, in: folder)

@@ -40,7 +40,7 @@ extension SubjectOptions {
 
   /// What comes of the verb where the caller is a member of the helpdesk and names somebody else;
   /// nil: it goes on as root's. So it does with the options of `roots`.
-  func helped(_ verb: HelpVerb, in context: Context, roots: KeyValuePairs<String, Bool> = [:])
+  func helped(_ act: HelpAct, in context: Context, roots: KeyValuePairs<String, Bool> = [:])
     throws(CommandError) -> OwnSession.Answer?
   {
     guard context.effectiveUser != 0, storeOptions.store == nil, !users.allowMissing,
@@ -48,7 +48,7 @@ extension SubjectOptions {
       let account = try? context.account(typed), let uid = account.uid,
       uid != context.effectiveUser
     else { return nil }
-    return try OwnSession(context, storeOptions).help(verb, account.name)
+    return try OwnSession(context, storeOptions).help(act, account.name)
   }
 }
 
@@ -120,13 +120,13 @@ struct OwnSession {
 
   /// As a member of the helpdesk, for somebody else; nil where the caller is none, or no session
   /// can be had: then only root can.
-  func help(_ verb: HelpVerb, _ user: UserName) throws(CommandError) -> Answer? {
+  func help(_ act: HelpAct, _ user: UserName) throws(CommandError) -> Answer? {
     // Where nobody serves, the caller is told as he always was.
     guard let line = try? SessionConnection.connect(context.sessions, seconds: 400) else {
       return nil
     }
     do throws(CommandError) {
-      return try ask(for: .help(verb, user), over: line)
+      return try ask(for: .help(act, user), over: line)
     } catch {
       if case .notHelper = error.cause { return nil }
       throw error

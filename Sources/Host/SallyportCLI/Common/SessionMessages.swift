@@ -95,7 +95,8 @@ extension Message {
           "sallyport backup-codes --regenerate  # where nobody has seen the new codes",
         ])
     case .notHelper, .notForHelpers, .notHelped, .unclear, .helpInFleet, .helpedNotEnrolled,
-      .helpedEnough, .helpedToday, .notLocked, .nothingToLend:
+      .helpedEnough, .helpedToday, .notLocked, .nothingToLend, .blockedByRoot, .blockedByHelper,
+      .notBlocked:
       self.init(ofHelper: refusal, name, at: invocation)
     case .inFleet:
       self.init(
@@ -143,6 +144,13 @@ extension Message {
       self.init(
         "\(name) has typed too many wrong codes from everywhere: there is nothing to lend",
         .refused, hints: [pass])
+    case .blockedByRoot:
+      self.init("root has blocked \(name): ask root", .notPermitted, hints: [])
+    case .blockedByHelper:
+      self.init(
+        "a helper has blocked \(name): nothing is done until that is lifted", .refused,
+        hints: [invocation.command("block", "--undo")])
+    case .notBlocked: self.init("nothing to undo: \(name) is not blocked", .noInput, hints: [])
     case .off, .disabled, .level, .notEnrolled, .enrolled, .noSuchAuthenticator, .nameTaken,
       .tooMany, .last, .password, .code, .throttled, .firstCode, .busy, .root, .noAccount, .changed,
       .failed, .unknown, .inFleet, .notHelper:

@@ -5,6 +5,7 @@ import SallyportDoctor
 import SallyportLogin
 import SallyportSupport
 import SallyportSystem
+import SessionProtocol
 
 /// `sallyport block`
 struct BlockUser: Verb {
@@ -35,11 +36,16 @@ struct BlockUser: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
+    if let until, until.midnight <= (try context.time()) { throw .blockEnded }
+    let act: HelpAct = undo ? .unblock : .block(until: until?.midnight)
+    if case .done(let user, _, _)? = try shared.helped(
+      act, in: context, roots: ["--force": force])
+    {
+      return tell(user.text, context.output(shared.storeOptions))
+    }
     let subject = try shared.open(in: context, for: undo ? .onStored : .onAccount)
     let person = try subject.person(usesPolicy: false)
     if undo { return try lift(person, subject) }
-    let now = try context.time()
-    if let until, until.midnight <= now { throw .blockEnded }
     guard person.account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
     try insist(on: person.account, context)
     let isSettled = try person.block(until: until?.midnight)
@@ -67,8 +73,20 @@ struct BlockUser: Verb {
           hints: [$0.command("status", remark: "shows it")])
       }
     }
-    let name = person.account.name.text
-    subject.output.answer(Lifted(user: name), "\(name) is not blocked any more.")
+    tell(lifted: person.account.name.text, subject.output)
+  }
+
+  private func tell(lifted name: String, _ output: Output) {
+    output.answer(Lifted(user: name), "\(name) is not blocked any more.")
+  }
+
+  /// To a helper, who has done it.
+  private func tell(_ name: String, _ output: Output) {
+    if undo { return tell(lifted: name, output) }
+    output.answer(
+      Helped(user: name, until: OrNull(wrappedValue: until.flatMap { fact($0.midnight) })),
+      "\(blockedText(name)) Ways in that do not ask, such as a key alone, stay open: "
+        + "`sudo sallyport doctor` names them.")
   }
 
   /// Nobody shuts himself or root out by a slip.
@@ -108,13 +126,17 @@ struct BlockUser: Verb {
   }
 
   private func text(_ name: String, _ table: AccessTable?, _ width: Int) -> String {
-    let end = until.map { " up to \(dayText($0.midnight))" } ?? ""
-    let lines = ["\(name) is blocked\(end): nothing is accepted. Sessions that are open go on."]
+    let lines = [blockedText(name)]
     guard let table else { return lines[0] }
     let ways = AccessText(table: table, width: width, store: nil)
     let open = table.rows.flatMap { ways.lines(of: $0).dropFirst() }
     if open.isEmpty { return lines[0] }
     return (lines + ["", "Ways in that do not ask:"] + open).joined(separator: "\n")
+  }
+
+  private func blockedText(_ name: String) -> String {
+    let end = until.map { " up to \(dayText($0.midnight))" } ?? ""
+    return "\(name) is blocked\(end): nothing is accepted. Sessions that are open go on."
   }
 
   private struct Answer: Encodable {
@@ -127,6 +149,11 @@ struct BlockUser: Verb {
 
   fileprivate struct Way: Encodable {
     let service, name, verdict, reason: String
+  }
+
+  private struct Helped: Encodable {
+    let user: String
+    let until: OrNull<String>
   }
 
   private struct Lifted: Encodable {

@@ -4,6 +4,7 @@ import SallyportCore
 import SallyportLogin
 import SallyportSupport
 import SallyportSystem
+import SessionProtocol
 
 /// `sallyport pass`
 struct GivePass: Verb {
@@ -50,13 +51,13 @@ struct GivePass: Verb {
   func run(in context: Context) throws(CommandError) {
     let roots: KeyValuePairs = [
       "--for": lifetime != nil, "--uses": uses != nil, "--revoke": revoke, "--force": force,
-      "--enroll": enroll,
     ]
     if case .passed(let user, let code, let end)? = try shared.helped(
-      .pass, in: context, roots: roots)
+      enroll ? .passEnroll : .pass, in: context, roots: roots)
     {
       let output = context.output(shared.storeOptions)
-      try tell(of: user.text, code, until: end, uses: 1, output, context)
+      try tell(
+        of: user.text, code, until: end, uses: enroll ? Pass.claims : 1, output, context)
       if let number = context.terminal.failure { throw .helpersPassUnseen(errno: number) }
       return
     }

@@ -23,7 +23,7 @@ struct ListFilter: ParsableArguments {
   @Flag(help: "Those whom root has exempted, enrolled or not.")
   var exempt = false
 
-  @Flag(help: "Those whom root has blocked, enrolled or not.")
+  @Flag(help: "Those who are blocked, enrolled or not.")
   var blocked = false
 
   @Flag(help: "Instead of the enrolled, the people who have an account and are not enrolled.")
@@ -128,7 +128,7 @@ extension List {
   }
 }
 
-/// Whom root has blocked on this machine.
+/// Who is blocked on this machine.
 struct BlockedPeople {
   /// By login name: that of the block, and that which the account of its uid has now.
   private(set) var all: [String: Store.Blocked] = [:]

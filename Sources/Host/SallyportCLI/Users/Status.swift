@@ -5,6 +5,7 @@ import SallyportCore
 import SallyportDoctor
 import SallyportSupport
 import SallyportSystem
+import SessionProtocol
 
 /// `sallyport status`
 struct Status: Verb {

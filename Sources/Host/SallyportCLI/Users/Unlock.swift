@@ -2,6 +2,7 @@ import ArgumentParser
 import SallyportCore
 import SallyportSupport
 import SallyportSystem
+import SessionProtocol
 
 /// `sallyport unlock`
 struct Unlock: Verb {

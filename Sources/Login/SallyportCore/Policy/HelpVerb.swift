@@ -1,15 +1,22 @@
-/// What members of the helpdesk may do for somebody, without root. Numbered as in a session's
-/// frames.
-package enum HelpVerb: UInt8, CaseIterable, Sendable {
-  case status = 1
-  case unlock, pass
+/// What members of the helpdesk may do for somebody, without root.
+package enum HelpVerb: CaseIterable, Sendable {
+  case status, unlock, pass
+  /// A pass whose login ends in a new enrollment.
+  case passEnroll
+  /// Also to lift what a helper has blocked.
+  case block
 
-  /// As in `helpdesk_may`, and as the verb of the command.
+  /// As in `helpdesk_may`.
   package var name: StaticString {
     switch self {
     case .status: "status"
     case .unlock: "unlock"
     case .pass: "pass"
+    case .passEnroll: "pass-enroll"
+    case .block: "block"
     }
   }
+
+  /// Where the policy does not say.
+  package static var usual: [HelpVerb] { [.status, .unlock, .pass] }
 }

@@ -270,7 +270,7 @@ def test_init_can_be_repeated_and_says_what_is_missing(fleet):
     fleet.sql("UPDATE fleet SET needs = 4")
     assert "install a newer one" in run("run", "--database", fleet.words()).stderr
     fleet.sql("UPDATE fleet SET needs = 3, schema = 1")
-    assert "have schema 1, this version has 3" in run("init", "--database", fleet.words("postgres")).stderr
+    assert "have schema 1, this version has 4" in run("init", "--database", fleet.words("postgres")).stderr
 
 
 def test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wrong(fleet):

@@ -1,3 +1,4 @@
+import FleetProtocol
 import OneTimePassword
 import SallyportCore
 import SallyportVerifier
@@ -120,11 +121,34 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
           FleetDocument(standing, note: note, logins: 77, serial: 88, ended: ended).written())
         #expect(written[0] == (ended.isEmpty ? 1 : 2), "a former verifier reads the first form")
         let read = try #require(FleetDocument.read(written))
+        try isReadBlocked(read)
         #expect(read.ended == ended)
         #expect(read.note == note)
         #expect(read.logins == 77)
         #expect(read.serial == 88)
         #expect(bytes(try #require(read.written())) == bytes(written))
+      }
+    }
+  }
+
+  /// The same document with a block.
+  private func isReadBlocked(_ document: FleetDocument) throws {
+    for (until, helper) in [(nil, "carol"), (UnixTime(0), ""), (UnixTime(1 << 40), "c")] {
+      var blocked = document
+      blocked.block = FleetBlock(
+        since: UnixTime(5), until: until, helper: UserName(Array(helper.utf8)))
+      let written = try #require(blocked.written())
+      #expect(written[0] == 3)
+      let read = try #require(FleetDocument.read(written))
+      #expect(read.block == blocked.block && read.ended == document.ended)
+      #expect(bytes(try #require(read.written())) == bytes(written))
+      for (index, byte): (Int, UInt8) in [
+        (24 + 8 * document.ended.count, 0), (24 + 8 * document.ended.count, 3),
+        (32 + 8 * document.ended.count, 0x80), (41 + 8 * document.ended.count, 0xff), (23, 17),
+      ] {
+        var changed = bytes(written)
+        changed[index] = byte
+        #expect(FleetDocument.read(try secret(changed)) == nil, "byte \(index)")
       }
     }
   }

@@ -61,7 +61,14 @@ extension Database {
   }
 
   /// Whether what only this version and later ones read may be saved.
-  var writesNew: Bool { books.withLock { $0.fleet?.row.writes ?? 0 } >= Schema.number }
+  var writesNew: Bool { writes(Schema.number) }
+
+  /// The same of what the former version reads, and one before it may not.
+  var writesFormer: Bool { writes(Schema.former) }
+
+  private func writes(_ number: UInt64) -> Bool {
+    books.withLock { $0.fleet?.row.writes ?? 0 } >= number
+  }
 
   /// Writes down that what was saved may be lost: no code up to now counts any more. A clock that
   /// was not compared with the others since this verifier began does not say when that is.

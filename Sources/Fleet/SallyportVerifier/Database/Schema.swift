@@ -49,16 +49,14 @@ package enum Schema {
   ]
 
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
-  /// verifiers say what they understand, and a state may have 32 known origins.
-  package static let number: UInt64 = 3
+  /// verifiers say what they understand, a state may have 32 known origins, and a document the
+  /// enrollments that ended and a taking; from 4 on a block.
+  package static let number: UInt64 = 4
   /// The one before, which `migrate` brings to this one while its verifiers go on.
-  static let former: UInt64 = 2
+  package static let former: UInt64 = 3
 
   /// From the former one on: all or nothing.
-  static let additions = [
-    "ALTER TABLE worker ADD COLUMN version bigint",
-    "UPDATE fleet SET schema = 3",
-  ]
+  static let additions = ["UPDATE fleet SET schema = 4"]
 
   /// $1 the number, $2 canary, $3 seal of the row.
   static let fleet = "INSERT INTO fleet VALUES (true, $1, $1, $1, 0, 0, $2, $3)"

@@ -63,7 +63,7 @@ package struct ManagementHandler: FrameHandler {
     if request.isTaking {
       // What migrate --finish has written is read with any row.
       _ = try store.standing(of: request.name)
-      if !database.writesNew { return .notServed }
+      if !database.writesFormer { return .notServed }
     }
     guard case .fetch(let name, let isForced) = request else {
       return VerifierAnswer(to: .management, try moved(request, on: host, to: store))

@@ -28,6 +28,8 @@ package struct FleetDocument: Sendable {
   /// The last enrollments that ended before, oldest first: no copy of them can come
   /// back.
   package var ended: [UInt64]
+  /// Nothing of his is accepted, and nothing enrolls him, whatever else is said here.
+  package var block: FleetBlock?
 
   /// How many are remembered.
   static let mostEnded = 16
@@ -35,10 +37,10 @@ package struct FleetDocument: Sendable {
   package init(
     _ place: EnrollmentPlace, note: UserNote = UserNote(), logins: UInt32 = 0,
     serial: UInt64 = 0,
-    ended: [UInt64] = []
+    ended: [UInt64] = [], block: FleetBlock? = nil
   ) {
     (self.place, self.note, self.logins, self.serial) = (place, note, logins, serial)
-    self.ended = ended
+    (self.ended, self.block) = (ended, block)
   }
 
   /// Enrolls him by this enrollment.
@@ -70,21 +72,21 @@ package struct FleetDocument: Sendable {
 
 // The document: form (1 byte), place (1), level (1), the time from which the level holds (8,
 // -1 for at once), logins (4), serial (8); in form 2 how many ended before (1, 1 to 16) and their
-// ids (8 each); and behind that the enrollment as its file, or the id of the removed one (8) and,
-// if a host took it, the token (8) and the name of the host, or nothing. Form 1 is for none that
-// ended before: verifiers of the former version know no other.
+// ids (8 each); in form 3 the same (1, 0 to 16), 1 (1), and a block: since when (8), up to when (8,
+// -1 for without an end), and the helper's name after its length; and behind that the enrollment as
+// its file, or the id of the removed one (8) and, if a host took it, the token (8) and the name of
+// the host, or nothing. Each form is written only for what the one before has no place for:
+// verifiers of the former version know no form 3.
 extension FleetDocument {
   private static let headLength = 23
 
+  private var form: UInt8 { block != nil ? 3 : ended.isEmpty ? 1 : 2 }
+
   /// nil if memory is short.
   package func written() -> Secret? {
-    var text = SecretText(capacity: 65_536 + Self.headLength + 1 + 8 * Self.mostEnded)
-    for byte in head { text.put(byte) }
-    if !ended.isEmpty {
-      for byte in [UInt8(truncatingIfNeeded: ended.count)] + ended.flatMap({ number($0) }) {
-        text.put(byte)
-      }
-    }
+    let more = (form > 1 ? endedBytes : []) + (block.map { [1] + $0.bytes } ?? [])
+    var text = SecretText(capacity: 65_536 + Self.headLength + more.count)
+    for byte in head + more { text.put(byte) }
     switch place {
     case .enrolled(let enrollment):
       guard let enrollment = enrollment.written() else { return nil }
@@ -95,6 +97,10 @@ extension FleetDocument {
       for byte in number(id) + number(token) + host.bytes { text.put(byte) }
     }
     return text.finish()
+  }
+
+  private var endedBytes: [UInt8] {
+    [UInt8(truncatingIfNeeded: ended.count)] + ended.flatMap { number($0) }
   }
 
   private var head: [UInt8] {
@@ -111,14 +117,16 @@ extension FleetDocument {
       case .required(let from): (1, from?.seconds ?? -1)
       case .exempt(let until): (2, until?.seconds ?? -1)
       }
-    return [ended.isEmpty ? 1 : 2, place, level] + number(UInt64(bitPattern: from))
+    return [form, place, level] + number(UInt64(bitPattern: from))
       + Array(number(UInt64(logins)).prefix(4)) + number(serial)
   }
 
   /// Total: any text gives a document that `written` gives, of an enrollment without a uid, or nil.
   package static func read(_ text: Secret) -> FleetDocument? {
     let head = text.bytes(in: 0..<headLength)
-    guard head.count == headLength, let (ended, start) = ended(text, head[0]) else { return nil }
+    guard head.count == headLength, let (ended, end) = ended(text, head[0]),
+      let (block, start) = block(text, head[0], from: end)
+    else { return nil }
     let rest = start..<text.count
     let from = Int64(bitPattern: number(head[3..<11]))
     guard let place = place(head[1], text, rest), let note = note(head[2], from) else {
@@ -126,18 +134,30 @@ extension FleetDocument {
     }
     return FleetDocument(
       place, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])),
-      serial: number(head[15..<23]), ended: ended)
+      serial: number(head[15..<23]), ended: ended, block: block)
   }
 
   /// Those that ended before, and where they end themselves.
   private static func ended(_ text: Secret, _ form: UInt8) -> ([UInt64], Int)? {
     if form == 1 { return ([], headLength) }
-    guard form == 2, text.count > headLength else { return nil }
+    guard form == 2 || form == 3, text.count > headLength else { return nil }
     let count = Int(text[headLength])
     let ids = (headLength + 1)..<(headLength + 1 + 8 * count)
-    guard (1...mostEnded).contains(count), ids.upperBound <= text.count else { return nil }
+    guard (form == 2 ? 1...mostEnded : 0...mostEnded).contains(count), ids.upperBound <= text.count
+    else { return nil }
     let bytes = text.bytes(in: ids)
     return ((0..<count).map { number(bytes[8 * $0..<8 * $0 + 8]) }, ids.upperBound)
+  }
+
+  /// The block of form 3, and where it ends.
+  private static func block(_ text: Secret, _ form: UInt8, from start: Int)
+    -> (FleetBlock?, Int)?
+  {
+    if form < 3 { return (nil, start) }
+    guard start < text.count, text[start] == 1 else { return nil }
+    let bytes = text.bytes(in: start + 1..<min(start + 18 + 255, text.count))
+    guard let (block, count) = FleetBlock.read(bytes) else { return nil }
+    return (block, start + 1 + count)
   }
 
   private static func place(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>)
@@ -173,5 +193,27 @@ extension FleetDocument {
     case (2, 0...): UserNote(level: .exempt(until: UnixTime(from)))
     case _: nil
     }
+  }
+}
+
+extension FleetBlock {
+  fileprivate var bytes: [UInt8] {
+    let times = [since.seconds, until?.seconds ?? -1]
+    let name = helper?.bytes ?? []
+    return times.flatMap { number(UInt64(bitPattern: $0)) }
+      + [UInt8(truncatingIfNeeded: name.count)] + name
+  }
+
+  /// From the beginning of these, and how many they were.
+  fileprivate static func read(_ bytes: [UInt8]) -> (FleetBlock, Int)? {
+    guard bytes.count > 16, bytes.count >= 17 + Int(bytes[16]) else { return nil }
+    let since = Int64(bitPattern: number(bytes[0..<8]))
+    let until = Int64(bitPattern: number(bytes[8..<16]))
+    let name = Array(bytes[17..<17 + Int(bytes[16])])
+    let helper = UserName(name)
+    guard since >= 0, until >= -1, helper != nil || name.isEmpty else { return nil }
+    let block = FleetBlock(
+      since: UnixTime(since), until: until < 0 ? nil : UnixTime(until), helper: helper)
+    return (block, 17 + name.count)
   }
 }

@@ -176,7 +176,7 @@ package struct FleetStore: ManagedStore, Sendable {
       var (verdict, state) = try body(
         record.enrollment, isClosed ? row.state.closedToStrangers : row.state)
       if isClosed { state.other = row.state.other }
-      if database.writesNew { state.keepOrigins(of: row.state) }
+      if database.writesFormer { state.keepOrigins(of: row.state) }
       let sealed = try sealing { () throws(RowFault) in
         try database.key.body(state, row.mark, of: key)
       }
@@ -282,7 +282,7 @@ package struct FleetStore: ManagedStore, Sendable {
     _ document: FleetDocument, _ state: LoginState?, of key: [UInt8], over old: RowVersion?
   ) throws(StoreTrouble) -> Bool {
     var document = document
-    if !database.writesNew { document.ended = [] }
+    if !database.writesFormer { document.ended = [] }
     let mark: RowVersion
     if let old { mark = old } else { mark = try markOfNothing(key) }
     let bodies = try sealing { () throws(RowFault) in

@@ -106,7 +106,7 @@ struct HelpSearch {
 
   /// In one of the groups, for certain; no if in none of them, for certain.
   private func isMember(_ account: Account, of groups: [[UInt8]]) -> Tristate {
-    let all = groups.map { session.environment.isMember(account, $0) }
+    let all = groups.map { session.environment.isInGroup(account, $0) }
     return all.contains(.yes) ? .yes : all.contains(.unknown) ? .unknown : .no
   }
 

@@ -7,8 +7,10 @@ import SallyportSystem
 
 /// The rules of this machine about who becomes root.
 enum MachineRules {
+  private static var files: RuleFiles { RuleFiles(text: text, names: names) }
+
   static func power(of account: Account) -> RootPower {
-    let names = RootNames(of: RuleFiles(text: text, names: self.names))
+    let names = RootNames(of: files)
     return RootPower(of: account, by: names) { group in
       // sudo does not tell capitals apart in the names of groups.
       let all = ([group] + spellings(of: group)).map {
@@ -26,11 +28,26 @@ enum MachineRules {
       .filter { $0 != group && $0.lowercased() == group.lowercased() }
   }
 
+  /// Whether the account is in the group. Unlike for a login, of which the directory knows the
+  /// account, no is certain of an account of this machine in a group of a directory, too.
+  static func isMember(_ account: Account, of group: [UInt8]) -> Tristate {
+    isMember(account, of: group, areGroupsLocal: files.areGroupsLocal)
+  }
+
+  private static func isMember(_ account: Account, of group: [UInt8], areGroupsLocal: Bool)
+    -> Tristate
+  {
+    let found = Accounts.isMember(account, of: group)
+    if found != .no || areGroupsLocal { return found }
+    // SAFETY: both are C strings that live for the call.
+    return unsafe session_is_outside(account.name.bytes + [0], group + [0]) ? .no : .unknown
+  }
+
   /// A group that is not there has no members, where it is certain that it is not there.
   private static func isMember(_ account: Account, of group: String, areGroupsLocal: Bool)
     -> Tristate
   {
-    let found = Accounts.isMember(account, of: Array(group.utf8))
+    let found = isMember(account, of: Array(group.utf8), areGroupsLocal: areGroupsLocal)
     if found != .unknown { return found }
     // SAFETY: both are C strings that live for the call.
     let isAbsent = unsafe session_lacks_group(

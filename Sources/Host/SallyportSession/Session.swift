@@ -29,6 +29,8 @@ struct SessionEnvironment {
     try Accounts.find(uid: uid)
   }
   var isMember: (Account, [UInt8]) -> Tristate = { Accounts.isMember($0, of: $1) }
+  /// In a group that the helpdesk's lines name, for certain.
+  var isInGroup: (Account, [UInt8]) -> Tristate = { MachineRules.isMember($0, of: $1) }
   var rootPower: (Account) -> RootPower = { MachineRules.power(of: $0) }
 }
 

@@ -2,13 +2,16 @@
 
 import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from own import CODE, SESSION, Own, files, policy, running
 from support import recipes
-from support.hosts import PASSWORD, edit, service
+from support.hosts import PASSWORD, SCRATCH, edit, service
+from support.pam_driver import BUILT
 from support.sallyport import COMMAND, sallyport
 from support.typist import Child
 
@@ -156,6 +159,40 @@ def test_a_helper_helps_nobody_in_a_group_that_is_root_by_another_name(store, gr
         + f"{group}:x:4200:bob\n")
     own = Own("pass", "bob")
     assert own.finish(code=alice.code()) == 77 and "may not help bob" in own.text, own.text
+
+
+@pytest.fixture
+def directory():
+    """A directory beside the files that knows groups: of it, what they are."""
+    shutil.copy(f"{BUILT}/libnss_hidden.so.2", SCRATCH / "lib")
+    subprocess.run(["ldconfig", "-X"], check=True)
+    conf, hidden = Path("/etc/nsswitch.conf"), Path("/etc/group.hidden")
+    before = conf.read_text()
+    conf.write_text(re.sub("(?m)^group:.*", "group: files hidden", before))
+    yield hidden
+    conf.write_text(before)
+    hidden.unlink(missing_ok=True)
+
+
+@pytest.mark.decisive
+@pytest.mark.parametrize("line, status, told", [
+    # It says who else is in the group, or that there is none.
+    ("board:x:5000:zoe\ndocker:x:5001:zoe", 0, "A pass for bob"),
+    ("board:x:5000:zoe\ndocker:x:5001:zoe,bob", 77, "may not help bob"),
+    ("board:x:5000:zoe,bob", 77, "may not help bob"),
+    # It lists nobody: who is in it may be in no list but that of his own groups.
+    ("board:x:5000:zoe\ndocker:x:5001:", 77, "cannot be found out"),
+    ("board:x:5000:", 77, "cannot be found out"),
+    ("other:x:5000:zoe", 77, "cannot be found out"),
+])
+def test_a_helper_helps_nobody_whom_a_directory_may_have_in_a_group(
+        store, directory, line, status, told):
+    alice = store.enroll("alice", allow_missing=False)
+    store.enroll("bob", allow_missing=False)
+    directory.write_text(line + "\n")
+    policy("helpdesk = helpers", "helpdesk_for = helped", "helpdesk_never = board")
+    own = Own("pass", "bob")
+    assert own.finish(code=alice.code()) == status and told in own.text, own.text
 
 
 @pytest.mark.decisive

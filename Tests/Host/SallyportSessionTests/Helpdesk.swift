@@ -162,7 +162,7 @@ final class Helpdesk {
       owner: { uid throws(StoreTrouble) in
         world.owners[uid].flatMap { UserName($0.utf8) }.map { world.account($0) }
       },
-      isMember: { world.isMember($0, of: $1) },
+      isMember: { world.isMember($0, of: $1) }, isInGroup: { world.isMember($0, of: $1) },
       rootPower: { world.power[$0.name.text] ?? .none })
     let account = try account(helper)
     let client = Client(process: getpid(), user: try #require(account.uid), account: account)

@@ -43,13 +43,32 @@ static inline const char *_Nullable session_user(pam_handle_t *handle) {
   return pam_get_item(handle, PAM_USER, &user) == PAM_SUCCESS ? user : NULL;
 }
 
+/* Whether each source says that there is no such group. One that does not answer is an error of the C
+   library, which may be ENOENT too. */
+static inline bool session_finds_no_group(const char *group) {
+  char buffer[1024];
+  struct group entry, *found = NULL;
+  return getgrnam_r(group, &entry, buffer, sizeof buffer, &found) == 0 && found == NULL;
+}
+
 /* Whether there is no such group, for certain as far as this user goes: `is_local`, groups are in files
    of this machine alone. Where SSSD has them, it says that the directory was asked for all of his. */
 static inline bool session_lacks_group(const void *user, const void *group, bool is_local) {
-  uint32_t number = 0;
-  if (sys_group(group, user, &number) != -ENOENT) return false;
+  if (!session_finds_no_group(group)) return false;
   return is_local || sys_file_has("/etc/passwd", user)
       || (sys_has_sssd() && sys_sssd_group(user, UINT32_MAX) == 0);
+}
+
+/* Whether it is certain that `user`, in whose list of groups sys_is_member does not see this one, is
+   not in it, where groups are not in files of this machine alone. A directory lists accounts of this
+   machine too, and the C library does not tell that it gave no list, or a part. So of an account of this
+   machine in a group that is not, SSSD has to say that it asked for all of his groups, or another
+   directory has to list others in the group. */
+static inline bool session_is_outside(const void *user, const void *group) {
+  if (sys_file_has("/etc/group", group) || !sys_file_has("/etc/passwd", user)) return true;
+  uint32_t number = 0;
+  int listed = sys_group(group, user, &number);
+  return sys_has_sssd() ? listed >= 0 && sys_sssd_group(user, number) == 0 : listed == 2;
 }
 
 /* It belongs to the entry. */

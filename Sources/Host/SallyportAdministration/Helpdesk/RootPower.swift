@@ -78,6 +78,14 @@ package struct RuleFiles {
   ) {
     (self.text, self.names) = (text, names)
   }
+
+  /// Whether groups are in files of this machine alone.
+  package var areGroupsLocal: Bool {
+    let local = ["files", "compat", "systemd", "db", "mymachines", "altfiles", "extrausers"]
+    return ["group", "initgroups"].allSatisfy { database in
+      RuleText.sources(of: database, self)?.allSatisfy(local.contains) == true
+    }
+  }
 }
 
 /// Whom the rules of sudo, doas and polkit name.
@@ -119,10 +127,7 @@ package struct RootNames: Equatable {
     // Where Debian has this file, the group may write what is in root's PATH.
     let staff = "/etc/staff-group-for-usr-local"
     if files.text(staff) != .absent { entries.append(Entry(.group("staff"), at: staff)) }
-    let local = ["files", "compat", "systemd", "db", "mymachines", "altfiles", "extrausers"]
-    areGroupsLocal = ["group", "initgroups"].allSatisfy { database in
-      RuleText.sources(of: database, files)?.allSatisfy(local.contains) == true
-    }
+    areGroupsLocal = files.areGroupsLocal
   }
 }
 

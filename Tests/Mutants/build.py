@@ -24,7 +24,7 @@ _Bool sp_mutant_swift(int number) { return sp_mutant_on.number == number; }
 """
 DECLARED = '@_silgen_name("sp_mutant_swift") func __mutant(_ number: Int32) -> Bool\n'
 SWIFT = ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin", "PAMSallyport", "pam_sallyport",
-         "SallyportAdministration", "SessionProtocol", "SallyportDoctor"]
+         "SallyportAdministration", "SessionProtocol", "SallyportSession", "SallyportDoctor"]
 # Where the build leaves what is tested.
 TESTS = ".build/debug/sallyportPackageTests.xctest"
 COMMAND = ".build/debug/sallyport"

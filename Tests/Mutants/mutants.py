@@ -8,11 +8,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-# One data file for each target that enters the module, and for three beside it: what root changes of
-# enrollments, what a user may change himself, and what doctor says of the service.
+# One data file for each target that enters the module, and for four beside it: what root changes of
+# enrollments, what a user may change himself, what a helper does, and what doctor says of the service.
 TARGETS = ["OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportLogin",
            "PAMSallyport", "pam_sallyport", "SallyportAdministration", "SessionProtocol",
-           "SallyportDoctor",
+           "SallyportSession", "SallyportDoctor",
            "CLibcrypto", "CLinuxPAM", "CSystem", "CQRCodeGen"]
 OPEN, CLOSE = "«", "»"
 

@@ -17,7 +17,8 @@ NEAREST = {
     "SallyportCore": "SallyportCoreTests", "SallyportSystem": "SallyportSystemTests",
     "CSystem": "SallyportSystemTests", "CQRCodeGen": "SallyportCLITests",
     "SallyportLogin": "PAMSallyportTests", "PAMSallyport": "PAMSallyportTests", "pam_sallyport": None, "CLinuxPAM": None,
-    "SallyportAdministration": "SallyportAdministrationTests", "SessionProtocol": "SessionProtocolTests", "SallyportDoctor": "SallyportDoctorTests",
+    "SallyportAdministration": "SallyportAdministrationTests", "SessionProtocol": "SessionProtocolTests",
+    "SallyportSession": "SallyportSessionTests", "SallyportDoctor": "SallyportDoctorTests",
 }
 # Where the tests of a file are not in one of its name, its own are these.
 OWN = {
@@ -34,7 +35,7 @@ OWN = {
     "QuestionFields": "LoginQuestionTests",
     "AnswerFields": "ServiceAnswerTests", "Shape": "ServiceAnswerTests",
     "WireFields": "(LoginQuestion|ServiceAnswer)Tests",
-    "Permission": "PermissionTests", "Redaction": "PersonRequestTests", "ChangeRequest": "FrameTests",
+    "Permission": "PermissionTests", "HelpPermission": "PermissionTests", "BlockText": "BlockTextTests", "Redaction": "PersonRequestTests", "ChangeRequest": "FrameTests",
     "DaemonFindings": "DoctorDaemonTests",
     "StoreManagement": "(Management|LoginChanges)Tests",
     "StoreFiles": "(Management|LoginChanges|Preparation)Tests", "Descriptor": "ManagementTests",

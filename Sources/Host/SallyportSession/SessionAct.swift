@@ -47,7 +47,10 @@ struct SessionAct {
   private func keep(_ text: String) {
     do throws(StoreTrouble) {
       guard let time = try Clock.now().internetText else { return }
-      try store.append(acts: ["\(time) \(text)"], month: String(time.prefix(7)))
+      let month = String(time.prefix(7))
+      // Helpers have a bound of their own.
+      if user == client.account.name, try store.hasEnoughOwnActs(of: user, month: month) { return }
+      try store.append(acts: ["\(time) \(text)"], month: month)
     } catch {
       if case .noStore = error { return }
       SessionLog.write(

@@ -228,6 +228,32 @@ extension Session: @unchecked Sendable {}
     }
   }
 
+  @Test(arguments: [398, 399, 400])
+  func `add no more than their own part to the acts of a month`(before: Int) throws {
+    let visitor = try Visitor(on: .session)
+    let one = try #require(
+      VerbCase.all(on: .session).first { $0.description == "another name changes nothing else" })
+    let now = try Clock.now()
+    let (enrollment, state) = try #require(
+      try one.stored(for: visitor.account.name, uid: visitor.account.uid, at: now))
+    try visitor.store.create(enrollment, state)
+    let month = String(try #require(now.internetText).prefix(7))
+    let line = "act=rename by=alice for=alice via=session stage=done"
+    let others = [
+      "by=root for=alice via=command", "by=alice for=bob via=session", "by=bob for=bob via=session",
+    ]
+    try visitor.files.append(
+      acts: Array(repeating: line, count: before) + others.map { "act=pass \($0) stage=done" },
+      month: month)
+    let end = try visitor.ask(
+      try change(one),
+      typing: one.typed(on: .session).map { word in
+        { secret in try one.answer(word, at: now, new: secret) }
+      })
+    #expect(word(end) == "done")
+    #expect(try visitor.acts().count == 403)
+  }
+
   @Test func `show nobody of the fleet what is left in the files of the machine`() throws {
     let visitor = try Visitor(on: .fleetSession)
     let one = try #require(

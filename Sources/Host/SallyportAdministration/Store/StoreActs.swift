@@ -1,7 +1,7 @@
 import CSystem
 import Glibc
 import OneTimePassword
-import SallyportCore
+package import SallyportCore
 package import SallyportSystem
 
 // The file of acts: docs/enrollment-format.md. No login and no change depends on it.
@@ -130,6 +130,22 @@ extension Store {
     return StoredActs(
       month: month, lines: lines.filter { !$0.isEmpty }.map(Array.init), isCutShort: !rest.isEmpty,
       isTooLong: start > 0)
+  }
+
+  /// How many lines a month takes of what one person changes himself in sessions, so that nobody
+  /// fills the file with codes of his own.
+  package static let mostOwnActs = 400
+
+  /// Whether the month, as far as it is read, has no room for more of them.
+  package func hasEnoughOwnActs(of user: UserName, month: String) throws(StoreTrouble) -> Bool {
+    guard let found = try acts(of: month) else { return false }
+    let name = Act.field(user.bytes)
+    let wanted = ["by=\(name)", "for=\(name)", "via=session"].map { Array($0.utf8) }
+    let count = found.lines.count { line in
+      let words = line.split(separator: 0x20)
+      return wanted.allSatisfy { word in words.contains { $0.elementsEqual(word) } }
+    }
+    return count >= Store.mostOwnActs
   }
 
   private static func bytes(_ file: Int32, from start: UInt64, to end: UInt64, _ path: Path)

@@ -110,6 +110,42 @@ import Testing
       ])
   }
 
+  /// The same thing that was begun twice, and ended once.
+  @Test func `Takes an end for that of the last beginning`() throws {
+    try enroll()
+    let by = "act=unlock by=root for=alice via=command"
+    try write([
+      "2026-03-03T09:00:00Z \(by) stage=will", "2026-03-03T09:10:00Z \(by) stage=will",
+      "2026-03-03T09:10:00Z \(by) stage=done",
+    ])
+    let shown = try run("log", "alice", "--json").json(Shown.self)
+    #expect(shown.acts.map(\.stage) == ["will", "done"])
+    #expect(shown.acts.map(\.time) == ["2026-03-03T09:00:00Z", "2026-03-03T09:10:00Z"])
+  }
+
+  @Test func `Reads a month that is full, and says whose acts are more`() throws {
+    try enroll()
+    func lines(_ name: String, _ count: Int) -> [String] {
+      (0..<count).flatMap { number in
+        ["will", "done"].map {
+          "2026-03-03T09:00:00Z act=rename by=\(name) for=\(name) authenticator=a\(number) new=b "
+            + "pid=1 via=session stage=\($0)"
+        }
+      }
+    }
+    try write(lines("eve", 10_000) + lines("alice", 199))
+    let start = ContinuousClock.now
+    let shown = try run("log", "--json").json(Shown.self)
+    #expect(shown.acts.count == 10_200 && shown.acts.allSatisfy { $0.stage == "done" })
+    #expect(ContinuousClock.now - start < .seconds(60))
+    #expect(
+      shown.warnings == [
+        "acts/2026-03: what eve changed himself is there no more than 200 times; the log of the "
+          + "system has the rest"
+      ])
+    #expect(try run("log", "alice", "--json").json(Shown.self).warnings.isEmpty)
+  }
+
   /// Only root writes there; what a name or a crash left is still no line and no escape.
   @Test func `Shows nothing of a hostile value as it is, and says what it cannot read`() throws {
     try enroll()

@@ -46,15 +46,33 @@ import Testing
   }
 
   /// Newest first, as journalctl gives them.
-  private func journal(_ lines: [String], status: Int32 = 0) throws {
+  private func journal(_ lines: [String]) throws {
     try write("/var/log/journal/0/system.journal")
-    let output = CommandOutput(status: status, output: lines.map { $0 + "\n" }.joined())
     bench.machine = Machine(
       root: bench.root,
       run: { words in
         guard words.first == "journalctl" else { return .absent }
-        return .seen(output)
+        guard words[1] != "--version" else { return .seen(.init(status: 0, output: "+PCRE2")) }
+        let found = Self.matching(words, lines)
+        return .seen(
+          CommandOutput(
+            status: found.isEmpty ? 1 : 0, output: found.map { $0 + "\n" }.joined()))
       })
+  }
+
+  /// What journalctl does with a pattern and a number of lines.
+  private static func matching(_ words: [String], _ lines: [String]) -> [String] {
+    func value(_ option: String) -> String? {
+      words.first { $0.hasPrefix(option) }.map { String($0.dropFirst(option.count)) }
+    }
+    let found = lines.filter { line in
+      guard let pattern = value("--grep="),
+        let fields = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+        let message = fields["MESSAGE"] as? String
+      else { return true }
+      return message.range(of: pattern, options: .regularExpression) != nil
+    }
+    return Array(found.prefix(value("--lines=").flatMap { Int($0) } ?? found.count))
   }
 
   private func run(_ words: String...) -> Bench.Outcome {
@@ -190,20 +208,67 @@ import Testing
   }
 
   @Test func `Says that there are more than it reads, and reads on without patterns`() throws {
-    try journal(try (0..<4000).map { _ in try entry(Self.accepted) })
-    #expect(run("log").aside.contains("only the newest logins are shown"))
-    try write("/var/log/journal/0/system.journal")
+    try journal(try (0..<2000).map { _ in try entry(Self.accepted) })
+    #expect(run("log").aside.contains("only the newest logins and enrollments are shown"))
     var asked: [[String]] = []
     let line = try entry(Self.accepted)
     bench.machine = Machine(
       root: bench.root,
       run: { words in
         asked.append(words)
-        let hasPattern = words.contains { $0.hasPrefix("--grep") }
-        return .seen(CommandOutput(status: hasPattern ? 1 : 0, output: hasPattern ? "" : line))
+        let isVersion = words == ["journalctl", "--version"]
+        return .seen(CommandOutput(status: 0, output: isVersion ? "+PAM -PCRE2 +ZSTD\n" : line))
       })
     #expect(lines().count == 1)
-    #expect(asked.count == 2 && asked.allSatisfy { $0.contains("_UID=0") })
+    #expect(asked.count == 2 && asked.last?.contains("_UID=0") == true)
+    #expect(!asked.joined().contains { $0.hasPrefix("--grep") })
+  }
+
+  // decisive
+  @Test func `Loses no login of a user to what others, or her refusals, write`() throws {
+    let others = "pam_sallyport(sshd:auth): code accepted: user=alice2 authenticator=\"phone\" "
+    let wrong = "pam_sallyport(sshd:auth): refused: reason=wrong-code user=a.lice+x origin=local"
+    let near = "pam_sallyport(sshd:auth): code accepted: user=aXlice+x authenticator=\"phone\""
+    let own = "pam_sallyport(sshd:auth): backup code accepted: user=a.lice+x left=9 origin=local"
+    let flood = try (0..<3000).flatMap { _ in
+      [try entry(others, ago: 10), try entry(wrong, ago: 10), try entry(near, ago: 10)]
+    }
+    try journal(flood + [try entry(own)])
+    let name = try #require(UserName(Array("a.lice+x".utf8)))
+    let found = FoundLogins(
+      on: bench.machine, since: UnixTime(bench.now.seconds - 3600), now: bench.now, of: [name])
+    #expect(found.told.first?.text.hasSuffix("a backup code was accepted") == true)
+    #expect(found.told.count == 2001 && found.told.dropFirst().allSatisfy(\.isRefusal))
+    #expect(
+      found.warnings == ["the journal has more than is read: only the newest refusals are shown"])
+  }
+
+  @Test func `Tells refusals that follow each other and are the same in one line`() throws {
+    let wrong = "pam_sallyport(sshd:auth): refused: reason=wrong-code user=bob origin=::1 try="
+    try journal(
+      [try entry(Self.accepted, ago: 1)] + (1...3).map { try entry("\(wrong)\($0)", ago: 60) }
+        + [try entry(Self.accepted, ago: 64), try entry(wrong + "1", ago: 65)])
+    #expect(
+      lines().map { String($0.prefix(52)) } == [
+        "bob at sshd from ::1: refused (wrong-code)",
+        "alice at sshd from 192.0.2.7: a code of \"old phone\" ",
+        "bob at sshd from ::1: refused (wrong-code), 3 times,",
+        "alice at sshd from 192.0.2.7: a code of \"old phone\" ",
+      ])
+    #expect(try run("log", "--json").json(Shown.self).logins.count == 6)
+  }
+
+  @Test func `Tells of a phone that a login with a pass enrolled in place of all`() throws {
+    let line = "pam_sallyport(sshd:account): enrollment changed in the login: action="
+    try journal([
+      try entry(
+        line + "replaced-by-pass user=bob authenticator=\"phone\" backup-codes=10 origin=::1"),
+      try entry(line + "melted user=bob authenticator=\"phone\" backup-codes=10 origin=::1"),
+    ])
+    #expect(
+      lines() == [
+        "bob enrolled bob with \"phone\", by a pass, in place of all before, origin ::1 [login]"
+      ])
   }
 
   @Test func `Comes from files where there is no journal, which anybody writes`() throws {

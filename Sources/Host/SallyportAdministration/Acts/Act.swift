@@ -49,7 +49,7 @@ package struct Act: Equatable, Sendable {
   package let way: Way
 
   /// What the value says is escaped where it is written.
-  package struct Fact: Equatable, Sendable {
+  package struct Fact: Hashable, Sendable {
     package let key: String
     package let value: [UInt8]
 

@@ -9,12 +9,18 @@ struct FoundActs {
   /// What could not be read.
   private(set) var warnings: [String] = []
 
-  init(in store: Store, since start: UnixTime) throws(CommandError) {
+  /// More lines are not kept in memory, the oldest first.
+  private static let most = 200_000
+
+  /// Of these users, or of everybody.
+  init(in store: Store, since start: UnixTime, of names: [UserName]?) throws(CommandError) {
     let first = start.internetText.map { String($0.prefix(7)) } ?? ""
+    let fields = names.map { $0.map { Array(Act.field($0.bytes).utf8) } }
     let months = try storing { () throws(StoreTrouble) in try store.monthsOfActs() }
     for month in months where month >= first {
       do throws(StoreTrouble) {
-        if let found = try store.acts(of: month) { take(found, since: start) }
+        guard let found = try store.acts(of: month) else { continue }
+        take(found) { $0.time >= start && $0.concerns(fields) }
       } catch {
         warnings.append(Message(error, at: Invocation(verb: "log", store: nil)).text)
       }
@@ -26,10 +32,27 @@ struct FoundActs {
     records = ordered.map(\.element)
   }
 
-  private mutating func take(_ found: StoredActs, since start: UnixTime) {
-    let all = found.lines.map { ActRecord(line: $0) }
-    let broken = all.count { $0 == nil }
-    records += all.compactMap { $0 }.filter { $0.time >= start }
+  private mutating func take(_ found: StoredActs, where isMeant: (ActRecord) -> Bool) {
+    var (broken, own): (Int, [[UInt8]: Int]) = (0, [:])
+    for line in found.lines {
+      guard let record = ActRecord(line: line) else {
+        broken += 1
+        continue
+      }
+      guard isMeant(record) else { continue }
+      records.append(record)
+      if let user = record.ownOfSession { own[user, default: 0] += 1 }
+    }
+    if records.count > FoundActs.most {
+      records.removeFirst(records.count - FoundActs.most)
+      warnings.append("there are more acts than are shown: use --since, or name a user")
+    }
+    for (user, count) in own.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) })
+    where count >= Store.mostOwnActs {
+      warnings.append(
+        "acts/\(found.month): what \(printable(user, limit: 64)) changed himself is there no more "
+          + "than \(Store.mostOwnActs / 2) times; the log of the system has the rest")
+    }
     if broken > 0 {
       warnings.append("acts/\(found.month): \(counted(broken, "line")) cannot be read")
     }
@@ -37,23 +60,16 @@ struct FoundActs {
     if found.isTooLong { warnings.append("acts/\(found.month): only the newest lines were read") }
   }
 
-  /// One for each change, of these users or of everybody. What began and has no end is told at its
-  /// beginning.
-  func acts(of names: [UserName]?) -> [ToldAct] {
-    var (told, begun): ([ToldAct?], [[Act.Fact]]) = ([], [])
-    let fields = names.map { $0.map { Array(Act.field($0.bytes).utf8) } }
-    for record in records where record.concerns(fields) {
+  /// One for each change. What began and has no end is told at its beginning; an end is that of the
+  /// last one that began like it.
+  var acts: [ToldAct] {
+    var (told, begun): ([ToldAct?], [[Act.Fact]: [Int]]) = ([], [:])
+    for record in records {
       if record.stage == .will {
-        begun.append(record.common)
-        told.append(ToldAct(record: record))
-        continue
-      }
-      if let place = told.indices.first(where: {
-        told[$0]?.record.stage == .will && begun[$0] == record.common
-      }) {
+        begun[record.common, default: []].append(told.count)
+      } else if let place = begun[record.common]?.popLast() {
         told[place] = nil
       }
-      begun.append([])
       told.append(ToldAct(record: record))
     }
     return told.compactMap { $0 }
@@ -61,6 +77,11 @@ struct FoundActs {
 }
 
 extension ActRecord {
+  /// Who changed what is his own, in a session.
+  fileprivate var ownOfSession: [UInt8]? {
+    self["via"] == Array("session".utf8) && self["by"] == self["for"] ? self["for"] : nil
+  }
+
   /// Names as a line has them, where a long one is cut.
   fileprivate func concerns(_ fields: [[UInt8]]?) -> Bool {
     guard let fields else { return true }
@@ -154,7 +175,7 @@ struct ToldAct {
   private var details: String {
     let told = [
       "act", "by", "loginuid", "claimed", "for", "via", "stage", "authenticator", "new", "service",
-      "file",
+      "file", "replaces",
     ]
     let rest = record.fields.filter { !told.contains($0.key) }
     return rest.map { ", \($0.key) \(printable($0.value, limit: 255))" }.joined()
@@ -172,6 +193,8 @@ extension Act.Verb {
   private func object(in act: ToldAct) -> String {
     let (whom, names) = (act.whom, act.names)
     return switch self {
+    case .enroll where act.value("replaces") != nil:
+      "\(whom) with \(names), by a pass, in place of all before"
     case .enroll, .import: "\(whom) with \(names)"
     case .unenroll: "all that \(whom) had enrolled"
     case .add: "\(names) for \(whom)"

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSupport
@@ -14,13 +15,15 @@ struct FoundLogins {
   }
 
   private(set) var logins: [Login] = []
+  /// The users, as a line has them; nil: everybody.
+  private let fields: [String]?
   /// Whether nobody but root can have written them.
   private(set) var isTrusted = true
   /// What was not read, or is not shown.
   private(set) var warnings: [String] = []
 
-  /// More of them are not read, the oldest first.
-  private static let most = 4000
+  /// More lines of a kind are not read, the oldest first.
+  private static let most = 2000
   /// A file's last bytes.
   private static let longestText = 4 << 20
   private static let folders = ["/run/log/journal", "/var/log/journal"]
@@ -35,13 +38,20 @@ struct FoundLogins {
     "dovecot-auth", "auth", "vsftpd", "proftpd", "xrdp-sesman", "sallyportd",
   ]
 
-  init(on machine: Machine, since start: UnixTime, now: UnixTime) {
+  /// Of these users, or of everybody.
+  init(on machine: Machine, since start: UnixTime, now: UnixTime, of names: [UserName]?) {
+    fields = names.map { $0.map { Act.field($0.bytes) } }
     let hasJournal = FoundLogins.folders.contains { !machine.paths("\($0)/*/*.journal").isEmpty }
     if hasJournal { readJournal(machine, start) } else { readFiles(machine, start, now) }
     let ordered = logins.enumerated().sorted {
       ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
     }
     logins = FoundLogins.once(ordered.map(\.element))
+  }
+
+  /// Names as a line has them, where a long one is cut.
+  private func concerns(_ line: LoginLine) -> Bool {
+    fields?.contains(Act.field(line.user)) != false
   }
 
   // MARK: the journal
@@ -60,33 +70,42 @@ struct FoundLogins {
     }
   }
 
+  /// How many lines are read counts only those that can be shown, and refusals, which anybody can
+  /// cause, apart: so that nobody pushes a login out of them.
   private mutating func readJournal(_ machine: Machine, _ start: UnixTime) {
     let words = [
       "journalctl", "--quiet", "--no-pager", "--reverse", "--output=json",
       "--output-fields=MESSAGE,_EXE,_UID", "--since=@\(start.seconds)",
       "--lines=\(FoundLogins.most)",
     ]
-    let pattern = "--grep=^(pam_sallyport[(]|code accepted|backup code|pass accepted|refused: )"
     let matches = ["_UID=0", "SYSLOG_FACILITY=10"]
-    var output = machine.run(words + [pattern] + matches)
+    let version = machine.run(["journalctl", "--version"]).value?.output.utf8 ?? "".utf8
     // It may be built without patterns: then more lines are read than are ours.
-    if let value = output.value, value.status != 0, value.output.isEmpty {
-      output = machine.run(words + matches)
+    let lacksPatterns = version.split { $0 == 0x20 || $0 == 0x0a }.contains {
+      $0.elementsEqual("-PCRE2".utf8)
     }
-    guard let value = output.value else {
-      warnings.append("the journal cannot be read: no logins are shown")
-      return
+    var lines: [[UInt8]] = []
+    for kind in lacksPatterns ? [.any] : [LineKind.accepted, .refused] {
+      let pattern =
+        kind == .any ? [] : ["--case-sensitive=true", "--grep=\(kind.pattern(of: fields))"]
+      guard let value = machine.run(words + pattern + matches).value else {
+        warnings.append("the journal cannot be read: no logins are shown")
+        return
+      }
+      let found = value.output.utf8.split(separator: 0x0a)
+      if value.status == -1 || found.count >= FoundLogins.most || value.isCut {
+        warnings.append(
+          "the journal has more than is read: only the newest \(kind.rawValue) are shown")
+      }
+      lines += found.map { Array($0) }
     }
-    let lines = value.output.utf8.split(separator: 0x0a)
-    if value.status == -1 || lines.count >= FoundLogins.most || value.isCut {
-      warnings.append("the journal has more than is read: only the newest logins are shown")
-    }
-    take(lines.map { Array($0) })
+    take(lines)
   }
 
   private mutating func take(_ lines: [[UInt8]]) {
     let decoder = JSONDecoder()
     var (strangers, ended): (Set<String>, Int) = ([], 0)
+    var found: [(moment: Int64, login: Login)] = []
     for text in lines {
       // A message that is no text, or is too long for it, is none of ours.
       guard let entry = try? decoder.decode(Entry.self, from: Data(text)), entry.user == "0",
@@ -96,7 +115,8 @@ struct FoundLogins {
       let path = program.hasSuffix(" (deleted)") ? String(program.dropLast(10)) : program
       let name = path.split(separator: "/").last.map(String.init) ?? ""
       guard
-        let line = LoginLine(Array(entry.message.utf8), isOfService: name == "sallyportd")
+        let line = LoginLine(Array(entry.message.utf8), isOfService: name == "sallyportd"),
+        concerns(line)
       else { continue }
       if entry.program == nil {
         ended += 1
@@ -106,9 +126,12 @@ struct FoundLogins {
         strangers.insert(path)
         continue
       }
-      logins.append(Login(time: UnixTime(moment / 1_000_000), line: line))
+      found.append((moment, Login(time: UnixTime(moment / 1_000_000), line: line)))
     }
-    logins.reverse()
+    // Of two of the same microsecond the newer one came first.
+    logins = found.enumerated().sorted {
+      ($0.element.moment, $1.offset) < ($1.element.moment, $0.offset)
+    }.map(\.element.login)
     if ended > 0 {
       warnings.append(
         "not shown: \(counted(ended, "line")) of programs of root that had ended before the "
@@ -136,7 +159,7 @@ struct FoundLogins {
         }
         logins += bytes.split(separator: 0x0a).compactMap { text in
           Login(fileLine: Array(text), before: now)
-        }.filter { $0.time >= start }
+        }.filter { $0.time >= start && concerns($0.line) }
       }
     }
     guard !read.isEmpty else {
@@ -161,6 +184,35 @@ struct FoundLogins {
           && abs(other.time.seconds - own.time.seconds) <= 2
       }
     }.map { all[$0] }
+  }
+}
+
+/// Lines that are asked for together.
+private enum LineKind: String {
+  case accepted = "logins and enrollments"
+  case refused = "refusals"
+  case any = "lines"
+
+  /// For journalctl. Anybody can have a line written that matches, so it decides nothing.
+  func pattern(of fields: [String]?) -> String {
+    let kinds =
+      self == .refused
+      ? "refused: |denied: "
+      : "(backup )?code accepted: |pass accepted: |not asked: this origin is remembered: |"
+        + "enrollment changed in the login: "
+    // With the user last, others may stand before: a value has no blank.
+    let users = (fields ?? []).map { field in
+      field.utf8.map { byte in
+        let text = String(UnicodeScalar(byte))
+        return isWordCharacter(byte) ? text : "\\" + text
+      }.joined()
+    }
+    let ours = "^(pam_sallyport[(][^)]*[)]: )?(\(kinds))"
+    return users.isEmpty ? ours : "\(ours)(.* )?user=(\(users.joined(separator: "|")))([ :]|$)"
+  }
+
+  private func isWordCharacter(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
   }
 }
 

@@ -52,16 +52,17 @@ struct Log: Verb {
     let (store, now) = (try context.store(shared), try context.time())
     let start = (since ?? .usual).time(before: now)
     let names = try argument.name.map { name throws(CommandError) in try meant(name, context) }
-    let kept = logins ? nil : try FoundActs(in: store, since: start)
+    let kept = logins ? nil : try FoundActs(in: store, since: start, of: names)
     // Of enrollments that a login made, the log alone tells, whatever is wanted of it.
-    let logged = FoundLogins(on: context.machine, since: start, now: now)
-    let own = acts ? [] : logged.told(of: names)
-    let done = logins ? [] : (kept?.acts(of: names) ?? []) + logged.acts(of: names)
+    let logged = FoundLogins(on: context.machine, since: start, now: now, of: names)
+    let own = acts ? [] : logged.told
+    let done = logins ? [] : (kept?.acts ?? []) + logged.acts
     let warnings = (kept?.warnings ?? []) + logged.warnings
     let output = context.output(shared)
     for text in warnings { output.warn(text) }
     let lines = inOrder(
-      done.map { ($0.record.time, $0.text) } + own.map { ($0.login.time, $0.text) }, now)
+      done.map { Line(time: $0.record.time, text: $0.text, isRefusal: false) }
+        + own.map { Line(time: $0.login.time, text: $0.text, isRefusal: $0.isRefusal) }, now)
     let none = "Nothing since \(whenText(start, seenFrom: now)), as far as is recorded."
     output.answer(
       Answer(acts: inOrder(done).map(\.facts), logins: own.map(\.facts), warnings: warnings),
@@ -74,9 +75,30 @@ struct Log: Verb {
     }.map(\.element)
   }
 
-  private func inOrder(_ lines: [(time: UnixTime, text: String)], _ now: UnixTime) -> [String] {
-    lines.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
-      .map { "\(whenText($0.element.time, seenFrom: now))  \($0.element.text)" }
+  private struct Line {
+    let time: UnixTime
+    let text: String
+    let isRefusal: Bool
+  }
+
+  /// Refusals that follow each other and are the same are one line.
+  private func inOrder(_ lines: [Line], _ now: UnixTime) -> [String] {
+    let ordered = lines.enumerated().sorted {
+      ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
+    }.map(\.element)
+    var runs: [(first: Line, count: Int, last: UnixTime)] = []
+    for line in ordered {
+      if let run = runs.last, line.isRefusal, run.first.text == line.text {
+        runs[runs.count - 1] = (run.first, run.count + 1, line.time)
+      } else {
+        runs.append((line, 1, line.time))
+      }
+    }
+    return runs.map { run in
+      let times =
+        run.count == 1 ? "" : ", \(run.count) times, last \(whenText(run.last, seenFrom: now))"
+      return "\(whenText(run.first.time, seenFrom: now))  \(run.first.text)\(times)"
+    }
   }
 
   /// The name as typed, and the account's own.

@@ -11,7 +11,14 @@ struct LoginLine: Equatable {
     /// The place is remembered.
     case notAsked
     /// The enrollment changed in the login.
-    case enrolled(added: Bool, authenticators: [[UInt8]])
+    case enrolled(Change, authenticators: [[UInt8]])
+  }
+
+  /// As the module names it.
+  enum Change: String {
+    case enrolled, added
+    /// What was there is suspended.
+    case replaced = "replaced-by-pass"
   }
 
   let user: [UInt8]
@@ -64,10 +71,8 @@ struct LoginLine: Equatable {
     case .refused, .denied: return all("reason").first.map { .refused(reason: $0) }
     case .notAsked: return .notAsked
     case .changed:
-      let action = all("action").first
-      guard action == Array("enrolled".utf8) || action == Array("added".utf8) else { return nil }
-      return .enrolled(
-        added: action == Array("added".utf8), authenticators: all("authenticator"))
+      let action = all("action").first.map { String(decoding: $0, as: UTF8.self) }
+      return action.flatMap(Change.init).map { .enrolled($0, authenticators: all("authenticator")) }
     }
   }
 

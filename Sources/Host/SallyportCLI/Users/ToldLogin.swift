@@ -3,35 +3,28 @@ import SallyportCore
 import SallyportSupport
 
 extension FoundLogins {
-  /// Those of these users, or of everybody.
-  func told(of names: [UserName]?) -> [ToldLogin] {
-    concerning(names).compactMap { login in
+  var told: [ToldLogin] {
+    logins.compactMap { login in
       if case .enrolled = login.line.result { return nil }
       return ToldLogin(login: login, isTrusted: isTrusted)
     }
   }
 
   /// What logins changed of what is enrolled. From a file, which anybody may have written, none.
-  func acts(of names: [UserName]?) -> [ToldAct] {
+  var acts: [ToldAct] {
     guard isTrusted else { return [] }
-    return concerning(names).compactMap { login in
-      guard case .enrolled(let added, let authenticators) = login.line.result else { return nil }
+    return logins.compactMap { login in
+      guard case .enrolled(let change, let authenticators) = login.line.result else { return nil }
       let facts =
-        [Act.Fact("act", (added ? "add" : "enroll").utf8)]
+        [Act.Fact("act", (change == .added ? "add" : "enroll").utf8)]
         + [Act.Fact("by", login.line.user), Act.Fact("for", login.line.user)]
         + authenticators.map { Act.Fact("authenticator", $0) }
+        + (change == .replaced ? [Act.Fact("replaces", "all".utf8)] : [])
         + [Act.Fact("service", login.line.service)]
         + (login.line.origin.map { [Act.Fact("origin", $0)] } ?? [])
         + [Act.Fact("via", "login".utf8), Act.Fact("stage", "done".utf8)]
       return ActRecord(login.time, facts).map { ToldAct(record: $0) }
     }
-  }
-
-  /// Names as a line has them, where a long one is cut.
-  private func concerning(_ names: [UserName]?) -> [Login] {
-    guard let names else { return logins }
-    let fields = names.map { Act.field($0.bytes) }
-    return logins.filter { fields.contains(Act.field($0.line.user)) }
   }
 }
 
@@ -53,6 +46,8 @@ struct ToldLogin {
   }
 
   private var line: LoginLine { login.line }
+
+  var isRefusal: Bool { if case .refused = line.result { true } else { false } }
 
   var facts: Facts {
     var (result, authenticator, reason): (String, [UInt8]?, [UInt8]?) = ("", nil, nil)

@@ -109,7 +109,8 @@ struct ReserveStore: RecordStore, Sendable {
     return try reserve.store.load(account)
   }
 
-  /// The service has looked before it asked the fleet.
+  /// The service has looked in the files before it asked the fleet. Who is blocked in the fleet has
+  /// no entry any more, once a verifier was asked.
   func isBlocked(_ account: Account, at now: TimeSource) throws(StoreTrouble) -> Bool { false }
 
   func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {

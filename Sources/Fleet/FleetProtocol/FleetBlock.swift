@@ -6,7 +6,6 @@ package struct FleetBlock: Equatable, Sendable {
   package let since: UnixTime
   /// When it ends; nil if only `--undo` ends it. Never before 1970.
   package let until: UnixTime?
-
   /// The member of the helpdesk who set it; nil: root did.
   package let helper: UserName?
 

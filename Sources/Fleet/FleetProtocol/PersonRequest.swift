@@ -21,6 +21,10 @@ package struct PersonRequest: Equatable, Sendable {
     case level(UserNote.Level?)
     /// Resynchronize the authenticator of this name, or the one that the codes match.
     case resynchronize(CodePair, named: Label?, under: Policy, id: UInt64)
+    /// Accept nothing of him, and enroll him by nothing, up to this time or without an end.
+    case block(until: UnixTime?)
+    /// Lift that.
+    case unblock
   }
 
   package let name: UserName
@@ -43,9 +47,13 @@ package struct PersonFacts: Sendable {
   package let note: UserNote
   /// Logins counted without an enrollment.
   package let logins: UInt32
+  /// Also one that has ended.
+  package let block: FleetBlock?
 
-  package init(_ place: EnrollmentPlace, _ note: UserNote, logins: UInt32) {
-    (self.place, self.note, self.logins) = (place, note, logins)
+  package init(
+    _ place: EnrollmentPlace, _ note: UserNote, logins: UInt32, block: FleetBlock? = nil
+  ) {
+    (self.place, self.note, self.logins, self.block) = (place, note, logins, block)
   }
 }
 
@@ -54,7 +62,8 @@ package struct PersonFacts: Sendable {
 /// As bytes: version (1 byte), kind (1), fields. The other kinds are those of `MoveAnswer`.
 package enum PersonAnswer: Sendable {
   case told(PersonFacts)
-  /// He is not enrolled, or by another enrollment than the one that was seen. Nothing was done.
+  /// He is not enrolled, or by another enrollment than the one that was seen; or not blocked.
+  /// Nothing was done.
   case changed
   case resynchronized(Resync)
   case other(MoveAnswer)
@@ -71,12 +80,13 @@ extension PersonRequest: SecretFrame {
     case .level: 4
     case .resynchronize: 5
     case .forget: 6
+    case .block, .unblock: 7
     }
   }
 
   package static func pass(_ request: Self?, _ fields: inout Fields) -> Self? {
     fields.constant(Wire.robust(6))
-    let kind = fields.kind(request?.kind, of: 6)
+    let kind = fields.kind(request?.kind, of: 7)
     guard let name = fields.name(request?.name),
       let verb = pass(kind, request?.verb, &fields)
     else { return nil }
@@ -105,6 +115,18 @@ extension PersonRequest: SecretFrame {
       else { return nil }
       return .resynchronize(codes, named: name, under: policy, id: id)
     case 6: return .forget(id: fields.number(verb?.id))
+    case 7: return later(verb, &fields)
+    case _: return nil
+    }
+  }
+
+  /// What a further byte tells apart.
+  private static func later(_ verb: Verb?, _ fields: inout Fields) -> Verb? {
+    switch fields.kind(verb?.laterKind, of: 2) {
+    case 1:
+      let own: UnixTime?? = if case .block(let until)? = verb { .some(until) } else { nil }
+      return .block(until: fields.end(own))
+    case 2: return .unblock
     case _: return nil
     }
   }
@@ -113,8 +135,17 @@ extension PersonRequest: SecretFrame {
 extension PersonRequest.Verb {
   fileprivate var id: UInt64? {
     switch self {
-    case .tell, .level: nil
+    case .tell, .level, .block, .unblock: nil
     case .unlock(let id), .end(let id), .forget(let id), .resynchronize(_, _, _, let id): id
+    }
+  }
+
+  /// nil: it has none.
+  fileprivate var laterKind: Int? {
+    switch self {
+    case .tell, .unlock, .end, .forget, .level, .resynchronize: nil
+    case .block: 1
+    case .unblock: 2
     }
   }
 }
@@ -164,7 +195,12 @@ extension PersonFacts {
       case 2: .notEnrolled
       case _: fields.host(host).map { .taken(by: $0) }
       }
-    return place.map { PersonFacts($0, note, logins: logins) }
+    // Last, and only where there is one: a host of the version before reads all others.
+    let block: FleetBlock? =
+      if let facts { facts.block.map { fields.block($0) } } else {
+        fields.isWhole ? nil : fields.block(nil)
+      }
+    return place.map { PersonFacts($0, note, logins: logins, block: block) }
   }
 }
 

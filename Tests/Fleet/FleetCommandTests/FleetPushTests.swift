@@ -106,7 +106,7 @@ private struct Answer: Decodable {
     (Result<VerifierAnswer, TransportFault>.failure(.away), 75, "no verifier can be reached"),
     (.failure(.revoked), 1, "it was revoked"), (.failure(.unpinned), 1, "unexpected key"),
     (.success(.databaseAway), 75, "database does not answer"),
-    (.success(.notServed), 1, "upgrade it"),
+    (.success(.notServed), 1, "upgrade them"),
   ])
   func `gives him back where nothing was sent or done`(
     _ what: Result<VerifierAnswer, TransportFault>, status: Int32, text: String

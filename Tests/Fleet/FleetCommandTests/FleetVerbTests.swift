@@ -215,6 +215,26 @@ import Testing
     #expect(run("exempt", user).answer.contains("is asked for a code all the same"))
   }
 
+  @Test func `Block shuts out of all hosts by the fleet, or of one by its files`() throws {
+    _ = try enroll()
+    let done = run("block", user, "--until", "2099-03-01")
+    #expect(done.status == 0, "\(done.aside)")
+    for said in [
+      "nobody is blocked in the fleet up to 2099-03-01: nothing is accepted.",
+      "sudo sallyport block nobody --store /var/lib/sallyport",
+    ] { #expect(done.answer.contains(said), "\(done.answer)") }
+    #expect(!FileManager.default.fileExists(atPath: own.path + "/files/blocked"))
+    let shown = run("status", user).answer
+    #expect(shown.contains("blocked") && shown.contains("in the fleet, since"), "\(shown)")
+    #expect(run("pass", user).aside.contains("nobody is blocked: the pass is refused"))
+    let added = run("enroll", "nobody", "--force", "--no-confirm")
+    #expect(added.aside.contains("enrolled in the fleet already"))
+    #expect(run("block", user, "--undo").answer == "nobody is not blocked any more.\n")
+    #expect(run("block", user, "--undo").status == 66)
+    #expect(run("block", user, "--store", own.path + "/files").status == 0)
+    #expect(FileManager.default.fileExists(atPath: own.path + "/files/blocked/nobody"))
+  }
+
   @Test func `Unenroll ends his enrollment in the fleet, with a code or by force`() throws {
     let enrolled = try enroll()
     #expect(run("unenroll", user, typing: [.types("000000")]).status == 1)
@@ -231,6 +251,7 @@ import Testing
 
   private static let aboutOne = [
     ["status"], ["unlock"], ["unenroll", "--force"], ["resync"], ["require"], ["exempt"],
+    ["block"],
   ]
 
   @Test(arguments: aboutOne)
@@ -332,10 +353,15 @@ private struct PersonLine: FleetVerifiers {
       return .told(
         PersonFacts(
           moving.map { .enrolled($0) } ?? .notEnrolled,
-          UserNote(level: try store.level(of: account)), logins: 0))
+          UserNote(level: try store.level(of: account)), logins: 0,
+          block: try store.blocks(of: account).first?.block.map {
+            FleetBlock(since: $0.since, until: $0.until)
+          }))
     case .level(let level):
       try store.setLevel(level, of: account)
       isDone = true
+    case .block(let until): isDone = try store.block(account, until: until, at: now) == .done
+    case .unblock: isDone = try store.unblock(account, at: now, Accounts.find) == .done
     case .unlock(let id): isDone = try store.unlock(account, id: id)
     case .end(let id): isDone = try store.end(account, id: id)
     case .forget(let id): isDone = try store.forget(account, id: id) != nil
@@ -345,45 +371,5 @@ private struct PersonLine: FleetVerifiers {
       ).map { .resynchronized($0) } ?? .changed
     }
     return isDone ? .other(.done) : .changed
-  }
-}
-
-/// A service whose verifiers do not let this host change anything.
-private final class Refusing: CodeAuthority {
-  let isForRoot = true
-  func canBeAsked() -> Bool { true }
-  /// Only where something is to be changed, and without an answer.
-  private let isSilent: Bool
-  private var refusal: StoreTrouble { .service(path: "fleet", isSilent ? .silent : .notServed) }
-
-  init(isSilent: Bool = false) { self.isSilent = isSilent }
-
-  func prepare(
-    _ typed: [UInt8], _ account: Account?, in context: LoginContext, mayEnroll: Bool,
-    after first: FirstFactor
-  ) throws(StoreTrouble) -> AuthStep { throw refusal }
-  func attempt(
-    _ typed: Secret, knownAs malformation: Malformation?, by pending: PendingLogin,
-    as role: ResponseRole
-  ) throws(StoreTrouble) -> Outcome { throw refusal }
-  func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
-  {
-    if isSilent { return nil }
-    throw refusal
-  }
-  func level(of account: Account, in context: LoginContext) throws(StoreTrouble) -> EnrollmentLevel
-  { throw refusal }
-  func remember(_ address: NumericAddress, for pending: PendingLogin) throws(StoreTrouble) {
-    throw refusal
-  }
-  func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
-    if !isSilent { throw refusal }
-  }
-  func amend(
-    _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
-    in context: LoginContext
-  ) throws(StoreTrouble) -> Amendment { throw refusal }
-  func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
-    throw refusal
   }
 }

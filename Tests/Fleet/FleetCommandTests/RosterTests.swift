@@ -84,7 +84,7 @@ private final class RosterLine: FleetVerifiers {
   }
 
   private static let old =
-    "the verifier is of an older version, which does not know this: upgrade it"
+    "the verifier is of an older version, or others are: upgrade them all"
 
   @Test(
     arguments: [

@@ -23,6 +23,7 @@ extension Seeded {
   fileprivate mutating func personRequests() throws -> [PersonRequest] {
     var verbs: [PersonRequest.Verb] = [
       .tell, .unlock(id: number64()), .end(id: number64()), .forget(id: number64()),
+      .block(until: nil), .block(until: UnixTime(Int64(number64() >> 1))), .unblock,
     ]
     verbs += noteLevels().map { .level($0) }
     verbs += try pairs().map {
@@ -37,8 +38,16 @@ extension Seeded {
     let standings: [PersonFacts.EnrollmentPlace] = [
       .enrolled(try moving()), .notEnrolled, .taken(by: host), .notEnrolled,
     ]
-    let told = zip(standings, noteLevels()).map {
-      PersonAnswer.told(PersonFacts($0, UserNote(level: $1), logins: UInt32(number(0...9))))
+    let blocks = [
+      nil, FleetBlock(since: UnixTime(5), until: nil, helper: userName()),
+      FleetBlock(since: UnixTime(0), until: UnixTime(Int64(number64() >> 1))),
+    ]
+    let told = zip(standings, noteLevels()).flatMap { standing, level in
+      blocks.map {
+        PersonAnswer.told(
+          PersonFacts(
+            standing, UserNote(level: level), logins: UInt32(number(0...9)), block: $0))
+      }
     }
     let results: [Resync] = [
       .done(name: name, drift: drift, reopened: nil),

@@ -75,9 +75,11 @@ struct `Root's verbs on a host, over the fleet's database` {
       if let before = try store.load(account) {
         #expect(try store.end(account, id: before.enrollment.id))
       }
+      _ = try store.unblock(account)
       if let (enrollment, state) = try one.stored(for: account.name, uid: nil, at: bench.now) {
         try store.create(enrollment, state)
       }
+      if one.isBlocked { #expect(try store.block(account, until: nil)) }
       let run = VerbRun(one: one, way: .fleet, user: "nobody", now: bench.now)
       try run.check { bench.runAsRoot($0, on: $1, store: own.path + "/files") }
       let found = try store.load(account).map { ($0.enrollment, $0.state) }

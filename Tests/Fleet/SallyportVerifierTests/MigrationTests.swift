@@ -1,3 +1,5 @@
+import FleetProtocol
+import FleetTransport
 import OneTimePassword
 import SallyportLogin
 import SallyportSystem
@@ -41,5 +43,20 @@ struct `A fleet whose verifiers are of two versions` {
     let kept = try #require(try one.store(for: name).load(account)).state.origins
     #expect(kept.map(\.lastSeen.seconds) == (0..<most).map { 40 - Int64($0) })
     #expect(one.complaints.isEmpty)
+  }
+
+  @Test(arguments: [2, Schema.former, Schema.number])
+  func `blocks nobody before all of them read that`(_ writes: UInt64) throws {
+    let one = try verifier(writing: writes)
+    let name = try one.enroll()
+    let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
+    let host = HostIdentity(pin, host: Array("web1".utf8), enrolls: true)
+    let user = try #require(UserName(Array(name.utf8)))
+    let frame = try #require(PersonRequest(.block(until: nil), of: user).encoded())
+    let answer = ManagementHandler(one.database).answer(frame, from: host, arrived: 0)
+    #expect((answer == .notServed) == (writes < Schema.number))
+    let store = one.store(for: name)
+    let isBlocked = try store.isBlocked(store.account(named: user), at: store.now)
+    #expect(isBlocked == (writes == Schema.number))
   }
 }

@@ -138,43 +138,15 @@ struct `What root's verbs change of somebody of the fleet` {
     _ = try one.ask("BEGIN")
     _ = try one.ask("SELECT FROM state WHERE name = $1 FOR UPDATE", [.bytes(user.bytes)])
     let taken = onThread { try one.store(for: name).bury(user, burial, by: Array("web2".utf8)) }
-    try wait(for: 1, in: two)
+    try waitForLocks(1, in: two)
     let account = Account(name: user, uid: nil)
     let ended = onThread { [id] in try two.store(for: name).end(account, id: id) }
-    try wait(for: 2, in: two)
+    try waitForLocks(2, in: two)
     _ = try one.ask("COMMIT")
     try wait { taken.withLock { $0 != nil } && ended.withLock { $0 != nil } }
     #expect(try taken.withLock { $0 }?.get() == .some(nil))
     #expect(try ended.withLock { $0 }?.get() == false)
     guard case .taken = try one.store(for: name).told(of: user).place else { throw Other() }
-  }
-
-  private func onThread<R: Sendable>(
-    _ body: @escaping @Sendable () throws -> R
-  ) -> Locked<Result<R, any Error>?> {
-    let result = Locked<Result<R, any Error>?>(nil)
-    Thread.detachNewThread {
-      let found = Result { try body() }
-      result.withLock { $0 = found }
-    }
-    return result
-  }
-
-  /// Until this number of saves wait for a lock.
-  private func wait(for count: UInt64, in verifier: Verifier) throws {
-    let waiting = """
-      SELECT count(*) FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock'
-      """
-    try wait { try verifier.ask(waiting).number(0, 0) == count }
-  }
-
-  private func wait(_ holds: () throws -> Bool) throws {
-    let start = Date()
-    while try !holds() {
-      if Date().timeIntervalSince(start) > 60 { throw Other() }
-      sched_yield()
-    }
   }
 
   @Test func `is his level, which stays while he is enrolled`() throws {

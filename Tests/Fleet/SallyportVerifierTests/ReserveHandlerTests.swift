@@ -168,6 +168,20 @@ struct `What a host asks about its reserve` {
 
   /// Where they are restored, or the older ones believed after all, what was used on the host would
   /// be good again.
+  @Test func `has a host delete who is blocked, and takes what was used before`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    let store = verifier.store(for: text(name))
+    #expect(try store.block(Account(name: name, uid: nil), until: nil))
+    let entry = entry(name, section, used: 0b10)
+    #expect(try ask(.confirm([entry]), as: web) == .confirmed([.delete]))
+    #expect(try used(name) == 0b10)
+    logins.note(name.bytes, on: web)
+    #expect(try ask(.fetch(name, receipt: section.receipt), as: web) == ReserveAnswer.none)
+    #expect(try store.unblock(Account(name: name, uid: nil)))
+    #expect(try ask(.confirm([entry]), as: web) == .confirmed([.keep(used: 0b10)]))
+  }
+
   @Test func `leaves a host what it has where his rows cannot be believed`() throws {
     let name = try enroll()
     let section = try fetched(name)

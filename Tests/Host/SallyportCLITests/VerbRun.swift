@@ -41,7 +41,7 @@ struct VerbRun {
   }
 
   private static let sentences = [
-    ("keeps no blocks", "each-host"), ("is not blocked", "not-blocked"),
+    ("is not blocked", "not-blocked"),
     ("is blocked", "blocked"), ("not enrolled", "not-enrolled"), ("already enrolled", "enrolled"),
     ("is enrolled in the fleet already", "enrolled"), ("has no authenticator", "no-such"),
     ("already has an authenticator", "name-taken"), ("authenticators, the maximum", "too-many"),

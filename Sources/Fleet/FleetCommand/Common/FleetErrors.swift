@@ -52,15 +52,10 @@ extension CommandError {
       hints: ["sallyport fleet status"])
   }
 
-  /// A fleet keeps no blocks; each host has its own.
-  static let blockedOnEachHost = CommandError {
-    let options = $0.typed.contains("--undo") ? ["--undo"] : []
-    return Message(
-      "the fleet verifies the codes of \($0.who) and keeps no blocks; nothing was changed",
-      .configuration,
-      hints: [
-        $0.again(options + ["--store", Store.usualRoot], remark: "on each host")
-      ])
+  static let blockedInFleet = CommandError {
+    Message(
+      "\($0.who) is blocked in the fleet: nothing new is enrolled", .refused,
+      hints: [$0.command("block", "--undo", remark: "lifts it")])
   }
 
   /// To enroll somebody who is enrolled there.

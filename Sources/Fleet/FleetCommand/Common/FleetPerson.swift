@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCLI
 import SallyportCore
 import SallyportLogin
@@ -21,7 +22,15 @@ struct FleetPerson: Person {
 
   package var isInFleet: Bool { true }
   package var absence: CommandError { .notEnrolled }
-  package var changedMeanwhile: CommandError { .changed }
+  package var changedMeanwhile: CommandError { isBlocked ? .blockedInFleet : .changed }
+
+  /// Why nobody enrolls him, and nothing new is enrolled of him; false where it cannot be told.
+  private var isBlocked: Bool {
+    guard let now = try? context.time(), let blocked = (try? record())?.blocked else {
+      return false
+    }
+    return !blocked.isOver(at: now)
+  }
 
   /// It was tried before whether it can be done: what fails now may have been done.
   package func failed(_ error: CommandError) -> CommandError {
@@ -58,7 +67,7 @@ struct FleetPerson: Person {
     throws(CommandError)
   {
     guard try amendOnce(.create(enrollment), of: nil) == .done else {
-      throw .enrolledMeanwhile(isCodeShown: isCodeShown)
+      throw isBlocked ? .blockedInFleet : .enrolledMeanwhile(isCodeShown: isCodeShown)
     }
   }
 
@@ -77,13 +86,6 @@ struct FleetPerson: Person {
     guard account.uid != nil else { throw .noSuchUser }
     return place.authority()
   }
-
-  /// A verifier keeps none.
-  package func block(until: UnixTime?) throws(CommandError) -> Bool {
-    throw .blockedOnEachHost
-  }
-
-  package func unblock() throws(CommandError) -> Bool { throw .blockedOnEachHost }
 
   package func error(for trouble: StoreTrouble) -> CommandError {
     guard case .service(_, .notServed) = trouble else { return .store(trouble) }

@@ -19,7 +19,14 @@ extension FleetPerson {
     if case .enrolled(let moving) = facts.place, moving.enrollment.user != account.name {
       throw .move(.notServed, nil)
     }
-    return PersonRecord(enrolled(by: facts), facts.note, logins: facts.logins)
+    let blocked = facts.block.map { block in
+      Store.Blocked(
+        inFleet: Block(
+          user: account.name, uid: nil, until: block.until, since: block.since,
+          helper: block.helper))
+    }
+    return PersonRecord(
+      enrolled(by: facts), facts.note, logins: facts.logins, blocked: blocked)
   }
 
   private func enrolled(by facts: PersonFacts)
@@ -50,6 +57,23 @@ extension FleetPerson {
 
   package func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError) {
     try change(.level(level))
+  }
+
+  /// On all hosts, by what verifies his codes: whom the files of one host verify, they alone block.
+  package func block(until: UnixTime?) throws(CommandError) -> Bool {
+    if case .failure(let error) = try record().enrolled {
+      guard case .notEnrolled = error.cause else { throw error }
+    }
+    try change(.block(until: until))
+    return true
+  }
+
+  package func unblock() throws(CommandError) -> Bool {
+    switch try ask(.unblock, or: .unsettled(account.name.typedOrShown)) {
+    case .other(.done): return true
+    case .changed: return false
+    case .told, .resynchronized, .other: throw .unsettled(account.name.typedOrShown)
+    }
   }
 
   private func change(_ verb: PersonRequest.Verb) throws(CommandError) {

@@ -136,6 +136,11 @@ extension MoveFault {
 
   static let notInFleet = MoveFault(.refused, "not enrolled in the fleet")
 
+  /// Taken back he would be blocked no more.
+  static let blocked = MoveFault(.refused, "is blocked in the fleet", unchanged) {
+    [$0.command("block --undo", remark: "lifts it; sallyport block takes --store here, once taken")]
+  }
+
   static func usedElsewhere(_ hosts: [String]) -> MoveFault {
     let names = hosts.map { printable($0.utf8, limit: 253) }.joined(separator: ", ")
     return MoveFault(
@@ -181,9 +186,12 @@ extension MoveFault {
 
   static let databaseAway = again("the verifier's database does not answer", .away).ofAll
 
+  /// A verifier that does not know what was asked, or must not write what an older one cannot read.
   static let notServed = MoveFault(
-    .refused, "the verifier is of an older version, which does not know this: upgrade it", unchanged
-  ).ofAll
+    .refused, "the verifier is of an older version, or others are: upgrade them all", unchanged
+  ) { _ in
+    ["sallyport-verifier migrate --finish  # on a verifier, once all are upgraded"]
+  }.ofAll
 
   /// He is asked and refused until it is known.
   static let unknown = again(

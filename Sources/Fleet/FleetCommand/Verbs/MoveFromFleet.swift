@@ -67,10 +67,19 @@ struct MoveFromFleet {
     case .used(let hosts): throw .usedElsewhere(hosts.map(\.text))
     case .held: throw .held
     case .other(.standing): throw .notInFleet
-    case .other(.notAllowed): throw .notAllowed
+    case .other(.notAllowed): throw isBlocked(name) ? .blocked : .notAllowed
     case .other(.done): throw .notServed
     case .other(.trouble): throw .databaseAway
     }
+  }
+
+  /// Why this host may not take him, though it may take others.
+  private func isBlocked(_ name: UserName) -> Bool {
+    let body = PersonRequest(.tell, of: name).encoded()
+    guard let answer = try? verifiers.manage(body),
+      case .told(let facts)? = PersonAnswer.decode(answer)
+    else { return false }
+    return facts.block != nil
   }
 
   /// With the codes that the reserve of this host has used, and the fleet may not know yet.

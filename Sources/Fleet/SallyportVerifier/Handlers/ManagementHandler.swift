@@ -42,6 +42,7 @@ package struct ManagementHandler: FrameHandler {
       switch request {
       case .move(let request): return try answer(request, on: host, by: store)
       case .person(let request):
+        if request.verb.isNew, try !store.mayWriteNew(of: request.name) { return .notServed }
         return VerifierAnswer(to: .management, try perform(request, on: host, by: store))
       case .roster(let request):
         return VerifierAnswer(
@@ -83,6 +84,8 @@ package struct ManagementHandler: FrameHandler {
   ) throws(StoreTrouble) -> FetchAnswer {
     let found = try store.fetch(name)
     guard case .copy = found else { return found }
+    // Its own files would not say so.
+    if try store.isBlocked(store.account(named: name), at: store.now) { return .other(.notAllowed) }
     // As was learned just now.
     if database.holdsBackupCodes { return .held }
     if !isForced {

@@ -26,6 +26,9 @@ extension ManagementHandler {
       else { return .changed }
       if case .done = result { note(request.verb, of: account.name, on: host) }
       return .resynchronized(result)
+    case .block(let until):
+      isDone = try store.block(account, until: until)
+    case .unblock: isDone = try store.unblock(account)
     }
     guard isDone else { return .changed }
     note(request.verb, of: account.name, on: host)
@@ -50,6 +53,16 @@ extension PersonRequest.Verb {
     case .level(.exempt): .exempt
     case .level(nil): .level
     case .resynchronize: .resync
+    case .block: .block
+    case .unblock: .unblock
+    }
+  }
+
+  /// Whether an older verifier does not read what it writes.
+  var isNew: Bool {
+    switch self {
+    case .block: true
+    case .tell, .unlock, .end, .forget, .level, .resynchronize, .unblock: false
     }
   }
 
@@ -64,6 +77,8 @@ extension PersonRequest.Verb {
     case .level(.exempt): "exempt from enrollment:"
     case .level(nil): "level reset to the policy's:"
     case .resynchronize: "an authenticator was resynchronized:"
+    case .block: "blocked:"
+    case .unblock: "not blocked any more:"
     }
   }
 }

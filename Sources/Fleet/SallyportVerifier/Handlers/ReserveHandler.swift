@@ -107,7 +107,7 @@ package final class ReserveHandler: FrameHandler {
     let record: Record
     switch try load(name, holder) {
     case .record(let found): record = found
-    case .nobody: return ReserveAnswer.none
+    case .nobody, .blocked: return ReserveAnswer.none
     case .disbelieved: return nil
     }
     guard let set = record.enrollment.backupCodes, !set.digests.isEmpty, policies.isFor(name)
@@ -132,6 +132,8 @@ package final class ReserveHandler: FrameHandler {
   private enum Loaded {
     case record(Record)
     case nobody
+    /// A host must not have his codes, but what it has used of them counts.
+    case blocked(Record)
     /// There are rows that cannot be believed, of which the store has told. Others may come in
     /// their place that are older: a host must not forget then what was used there.
     case disbelieved
@@ -141,7 +143,9 @@ package final class ReserveHandler: FrameHandler {
   private func load(_ name: UserName, _ holder: HostIdentity) throws(StoreTrouble) -> Loaded {
     let store = store(for: name, holder)
     do throws(StoreTrouble) {
-      return try store.load(Account(name: name, uid: nil)).map { .record($0) } ?? .nobody
+      let account = Account(name: name, uid: nil)
+      guard let record = try store.load(account) else { return .nobody }
+      return try store.isBlocked(account, at: store.now) ? .blocked(record) : .record(record)
     } catch {
       // Also where one question alone was refused.
       if store.wasUnanswered { throw error }
@@ -173,14 +177,22 @@ package final class ReserveHandler: FrameHandler {
     // One code after the other: each is an event. Again where somebody else was faster.
     for _ in 0..<4 * BackupCodeSet.maximumCodes {
       let found = try load(entry.name, holder)
-      if case .disbelieved = found { return .keep(used: 0) }
-      guard case .record(let record) = found, record.enrollment.id == entry.enrollmentID,
+      let (record, isBlocked): (Record, Bool)
+      switch found {
+      case .disbelieved: return .keep(used: 0)
+      case .nobody: return .delete
+      case .record(let own): (record, isBlocked) = (own, false)
+      case .blocked(let own): (record, isBlocked) = (own, true)
+      }
+      guard record.enrollment.id == entry.enrollmentID,
         let set = record.enrollment.backupCodes, !set.digests.isEmpty
       else { return .delete }
       guard set.id == entry.setID else { return .replace }
       let used = record.usedCodes(of: set)
       let new = entry.used & set.bitsOfCodes & ~used
-      if new == 0 { return policies.isFor(entry.name) ? .keep(used: used) : .delete }
+      if new == 0 {
+        return policies.isFor(entry.name) && !isBlocked ? .keep(used: used) : .delete
+      }
       try use(new & (~new + 1), of: entry.name, in: record, by: holder)
     }
     throw .busy(path: "fleet")

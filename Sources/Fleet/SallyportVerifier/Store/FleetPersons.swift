@@ -22,7 +22,7 @@ extension FleetStore {
       state.reconcile(with: enrollment)
       place = .enrolled(MoveRequest.Moving(shown, state.withoutPlaces))
     }
-    return PersonFacts(place, document.note, logins: document.logins)
+    return PersonFacts(place, document.note, logins: document.logins, block: document.block)
   }
 
   /// In one document with the state: every verifier takes a position that was lowered for a loss.
@@ -83,9 +83,4 @@ extension LoginState {
 
 extension Use {
   fileprivate var withoutPlace: Use { Use(time: time, origin: .unknown, service: service) }
-}
-
-extension FleetStore {
-  /// Its hosts keep who is blocked.
-  package func isBlocked(_ account: Account, at now: TimeSource) -> Bool { false }
 }

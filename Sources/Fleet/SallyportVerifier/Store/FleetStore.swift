@@ -13,7 +13,6 @@ package import SallyportSystem
 package struct FleetStore: ManagedStore, Sendable {
   /// How often a login is verified again.
   static let attempts = 32
-  private static let decoys = 64
 
   let database: Database
   private let event: Event
@@ -30,6 +29,8 @@ package struct FleetStore: ManagedStore, Sendable {
     let rows = Locked<[[UInt8]: Columns]>([:])
     let isAway = Locked(false)
     let isUnanswered = Locked(false)
+    /// Whether the rows that `load` takes are there, and nothing has happened since.
+    let isAhead = Locked(false)
   }
 
   package init(
@@ -60,8 +61,22 @@ package struct FleetStore: ManagedStore, Sendable {
 
   package func load(_ account: Account) throws(StoreTrouble) -> Record? {
     let name = account.name.bytes
-    try fetch([name, try decoy(of: name)])
+    // Where the question has asked just now whether he is blocked, that was loaded with it.
+    let isAhead = loaded.isAhead.withLock { isAhead in
+      defer { isAhead = false }
+      return isAhead
+    }
+    if !isAhead { try fetch([name, try decoy(of: name)]) }
     return try row(of: name).flatMap { record(name, $0, decoyOf: nil) }
+  }
+
+  /// What the question has loaded, or else all that `load` takes.
+  func rowBesideDecoy(of key: [UInt8]) throws(StoreTrouble) -> Row? {
+    if loaded.rows.withLock({ $0[key] == nil }) {
+      try fetch([key, try decoy(of: key)])
+      loaded.isAhead.withLock { $0 = true }
+    }
+    return try row(of: key)
   }
 
   /// One of a few: which one, the name alone says.
@@ -211,7 +226,9 @@ package struct FleetStore: ManagedStore, Sendable {
 
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try change(enrollment.user) { (old, _) throws(StoreTrouble) in
-      if old.enrollment != nil { throw .exists(path: "fleet") }
+      // Or blocked, since it was asked.
+      let isBlocked = try isHeld(old.block)
+      if isBlocked || old.enrollment != nil { throw .exists(path: "fleet") }
       var new = old
       new.begin(enrollment)
       new.logins = 0
@@ -325,33 +342,6 @@ package struct FleetStore: ManagedStore, Sendable {
     guard rows.number(0, 0) == 1 else { return false }
     if !Self.isDecoy(key) { database.rollbackGuard.raise(try hash(of: key), to: seen) }
     return true
-  }
-
-  // MARK: the decoys
-
-  /// Names that nobody can have.
-  private static let keys = (0..<decoys).map { Array("/\($0)".utf8) }
-
-  private static func isDecoy(_ key: [UInt8]) -> Bool { key.first == UInt8(ascii: "/") }
-
-  private func key(of record: Record) throws(StoreTrouble) -> [UInt8] {
-    guard let name = record.decoyOf else { return record.enrollment.user.bytes }
-    return try decoy(of: name)
-  }
-
-  private func decoy(of name: [UInt8]) throws(StoreTrouble) -> [UInt8] {
-    Self.keys[Int(try hash(of: name) % UInt64(Self.decoys))]
-  }
-
-  /// Makes those that are missing.
-  package func makeDecoys() throws(StoreTrouble) {
-    for key in Self.keys {
-      if try row(of: key) != nil { continue }
-      let enrollment = try Store.makeDecoy()
-      _ = try saveBoth(
-        FleetDocument(.enrolled(enrollment)), LoginState(initialFor: enrollment), of: key,
-        over: nil)
-    }
   }
 
   // MARK: trouble

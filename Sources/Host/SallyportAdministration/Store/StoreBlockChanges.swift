@@ -13,6 +13,17 @@ extension Store {
     /// Of the file.
     package let path: String
 
+    /// Whether all hosts of a fleet have it, and not the files of this machine.
+    package var isInFleet = false
+
+    init(block: Block?, path: String) { (self.block, self.path) = (block, path) }
+
+    /// Of a fleet.
+    package init(inFleet block: Block) {
+      self.init(block: block, path: "fleet")
+      isInFleet = true
+    }
+
     package func isOver(at now: UnixTime) -> Bool { block?.isOver(at: now) ?? false }
 
     /// Whether it holds, and root has set it, or it is not known who has.

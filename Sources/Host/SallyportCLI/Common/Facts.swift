@@ -91,7 +91,8 @@ func blockText(_ blocked: Store.Blocked, seenFrom now: UnixTime) -> String {
   }
   let end = block.until.map { ", up to \(dayText($0))" } ?? ""
   let helper = block.helper.map { ", by the helper \($0.text)" } ?? ""
-  return "since \(whenText(block.since, seenFrom: now))\(end)\(helper): nothing is accepted"
+  let place = blocked.isInFleet ? "in the fleet, " : ""
+  return "\(place)since \(whenText(block.since, seenFrom: now))\(end)\(helper): nothing is accepted"
 }
 
 /// `required from 2027-03-01 on`, with the date as `--by` and `--until` take it.

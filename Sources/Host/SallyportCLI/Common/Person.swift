@@ -1,5 +1,5 @@
 package import OneTimePassword
-import SallyportAdministration
+package import SallyportAdministration
 package import SallyportCore
 package import SallyportLogin
 import SallyportSupport
@@ -56,7 +56,7 @@ package protocol Person {
   /// What would be enrolled after `restore`; of people of a fleet nothing is suspended.
   func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment
   func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError)
-  /// Blocks the account on this machine; false where a login of it may still be held up.
+  /// Blocks the account on this machine, or in its fleet; false where a login of it may be held up.
   func block(until: UnixTime?) throws(CommandError) -> Bool
   /// False where nothing blocked it.
   func unblock() throws(CommandError) -> Bool
@@ -74,13 +74,16 @@ package struct PersonRecord {
   package let logins: UInt32
   /// When an enrolling at a login was begun that has not ended.
   package let begun: UnixTime?
+  /// By its fleet, perhaps over by now; nil: by none.
+  package let blocked: Store.Blocked?
 
   package init(
     _ enrolled: Result<(enrollment: Enrollment, state: LoginState), CommandError>,
-    _ note: UserNote, kept: UserNote? = nil, logins: UInt32, begun: UnixTime? = nil
+    _ note: UserNote, kept: UserNote? = nil, logins: UInt32, begun: UnixTime? = nil,
+    blocked: Store.Blocked? = nil
   ) {
     (self.enrolled, self.note, self.kept) = (enrolled, note, kept ?? note)
-    (self.logins, self.begun) = (logins, begun)
+    (self.logins, self.begun, self.blocked) = (logins, begun, blocked)
   }
 }
 

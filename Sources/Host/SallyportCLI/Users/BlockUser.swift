@@ -60,9 +60,9 @@ struct BlockUser: Verb {
     subject.output.answer(
       Answer(
         user: name, until: OrNull(wrappedValue: until.flatMap { fact($0.midnight) }),
-        passesRevoked: passes,
+        inFleet: person.isInFleet, passesRevoked: passes,
         ways: table.map { $0.rows.flatMap(\.cells).map(\.names) }),
-      text(name, table, subject.output.width))
+      text(person, table, subject.output.width))
   }
 
   private func lift(_ person: any Person, _ subject: Subject) throws(CommandError) {
@@ -125,23 +125,33 @@ struct BlockUser: Verb {
     return AccessTable(facts).narrowed(to: nil, account.name.text).open
   }
 
-  private func text(_ name: String, _ table: AccessTable?, _ width: Int) -> String {
-    let lines = [blockedText(name)]
-    guard let table else { return lines[0] }
-    let ways = AccessText(table: table, width: width, store: nil)
-    let open = table.rows.flatMap { ways.lines(of: $0).dropFirst() }
-    if open.isEmpty { return lines[0] }
-    return (lines + ["", "Ways in that do not ask:"] + open).joined(separator: "\n")
+  private func text(_ person: any Person, _ table: AccessTable?, _ width: Int) -> String {
+    let name = person.account.name.text
+    var lines = [blockedText(name, person.isInFleet ? " in the fleet" : "")]
+    if person.isInFleet {
+      lines += [
+        "",
+        "A login that asks for no code, such as by a key alone, a host refuses by its own files:",
+        "    sudo \(sallyportCommand("block", on: [name], ["--store", Store.usualRoot]))",
+      ]
+    }
+    let ways = table.map { AccessText(table: $0, width: width, store: nil) }
+    let open = ways.map { ways in ways.table.rows.flatMap { ways.lines(of: $0).dropFirst() } } ?? []
+    if !open.isEmpty {
+      lines += ["", "Ways in\(person.isInFleet ? " on this host" : "") that do not ask:"] + open
+    }
+    return lines.joined(separator: "\n")
   }
 
-  private func blockedText(_ name: String) -> String {
+  private func blockedText(_ name: String, _ place: String = "") -> String {
     let end = until.map { " up to \(dayText($0.midnight))" } ?? ""
-    return "\(name) is blocked\(end): nothing is accepted. Sessions that are open go on."
+    return "\(name) is blocked\(place)\(end): nothing is accepted. Sessions that are open go on."
   }
 
   private struct Answer: Encodable {
     let user: String
     let until: OrNull<String>
+    let inFleet: Bool
     let passesRevoked: Int
     /// nil where they were not looked for.
     let ways: [Way]?

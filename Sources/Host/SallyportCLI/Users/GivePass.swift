@@ -1,5 +1,6 @@
 import ArgumentParser
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport
@@ -90,9 +91,9 @@ struct GivePass: Verb {
     try tell(
       of: name, code, until: pass.expires, uses: uses, subject.output, subject.context)
     if let number = subject.context.terminal.failure { throw .passUnseen(errno: number) }
-    if !person.isInFleet,
-      (try? subject.store.isBlocked(person.account, at: subject.context.now)) == true
-    {
+    let isBlockedHere = try? subject.store.isBlocked(person.account, at: subject.context.now)
+    let blocked = person.isInFleet ? (try? person.record())?.blocked : nil
+    if isBlockedHere == true || blocked?.isOver(at: now) == false {
       subject.output.warn("\(name) is blocked: the pass is refused until that is lifted")
     }
     if !person.policy.acceptsPasses || person.policy.demandsKind {

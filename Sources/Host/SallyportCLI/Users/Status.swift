@@ -37,7 +37,8 @@ struct Status: Verb {
     let record = try person.record()
     let now = try context.time()
     let blocked = try storing { () throws(StoreTrouble) in
-      try subject.store.blocks(of: person.account).first { !$0.isOver(at: now) }
+      let here = try subject.store.blocks(of: person.account)
+      return ((record.blocked.map { [$0] } ?? []) + here).first { !$0.isOver(at: now) }
     }
     do throws(CommandError) {
       let found = try record.enrolled.get()

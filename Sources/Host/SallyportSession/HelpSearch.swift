@@ -57,7 +57,10 @@ struct HelpSearch {
       if blocks.isEmpty { return .nobody }
       return blocks.contains { $0.isRoots(at: now) } ? .root : .helper
     }
-    facts.enrollmentID = try enrollment(of: person, helping.context)
+    // One that is damaged keeps nobody from being blocked.
+    if helping.act.verb != .block {
+      facts.enrollmentID = try enrollment(of: person, helping.context)
+    }
     return facts
   }
 

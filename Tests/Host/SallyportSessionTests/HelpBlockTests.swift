@@ -71,6 +71,17 @@ import Testing
     #expect(try desk.isBlocked("dora"))
   }
 
+  @Test func `does it where what is enrolled is damaged, and says what was not ended`() throws {
+    let desk = try Helpdesk()
+    let file = URL(fileURLWithPath: desk.directory.path + "/store/users/bob/enrollment")
+    try Data("no enrollment\n".utf8).write(to: file)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+    #expect(refusal(try desk.help(.pass, "bob")) == .failed)
+    #expect(isDone(try desk.help(.block(until: nil), "bob")))
+    #expect(try desk.isBlocked("bob") && desk.told.last?.hasPrefix("the passes were not") == true)
+    #expect(isDone(try desk.help(.unblock, "bob")))
+  }
+
   // decisive
   @Test func `neither lifts nor changes what root has blocked`() throws {
     let desk = try Helpdesk()

@@ -9,6 +9,7 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
+let quick = strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
 /// What enters pam_sallyport.so is built a second time as Embedded Swift (`--traits Module`):
 /// no Swift runtime, no signal handlers and no environment look-ups inside sshd and sudo.
@@ -206,7 +207,7 @@ let command = part(
   "Host",
   [
     .target(
-      name: "PAMStack", dependencies: ["SallyportCore", "SallyportSupport"], swiftSettings: strict),
+      name: "PAMStack", dependencies: ["SallyportCore", "SallyportSupport"], swiftSettings: quick),
     .target(
       name: "SallyportImport",
       dependencies: [
@@ -218,7 +219,7 @@ let command = part(
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
         "SallyportLogin", "PAMSallyport", "SallyportSupport", "PAMStack", "CCommand", "CSystem",
-      ], swiftSettings: strict),
+      ], swiftSettings: quick),
     .target(
       name: "SallyportCLI",
       dependencies: [

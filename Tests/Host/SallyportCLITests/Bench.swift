@@ -121,6 +121,18 @@ final class Bench {
     return try JSONDecoder().decode(Enrolled.self, from: Data(terminal.answer.utf8))
   }
 
+  /// Puts a store here in which alice is enrolled, a copy of one that is made once.
+  func copyStoreOfAlice() throws {
+    let made = try unsafe Bench.alice.get()
+    try FileManager.default.copyItem(atPath: made.directory, toPath: directory)
+  }
+
+  nonisolated(unsafe) private static let alice = Result {
+    let bench = Bench()
+    _ = try bench.enroll()
+    return bench
+  }
+
   /// Every file under the store with its content, but for the acts and the last good policy, which
   /// a program that reads the policy keeps.
   func content() throws -> [String: Data] {

@@ -36,7 +36,7 @@ final class PamBench: PamFiles {
       atPath: root + "/bin", withIntermediateDirectories: true)
     try write("/bin/sh", "")
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: shell)
-    if enrolled { _ = try bench.enroll() }
+    if enrolled { try bench.copyStoreOfAlice() }
   }
 
   /// root without a password, and accounts with one.

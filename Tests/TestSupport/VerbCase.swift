@@ -22,6 +22,8 @@ package struct VerbCase: Sendable, CustomStringConvertible {
   private var passes = 0
   /// Whether root has blocked the person.
   package private(set) var isBlocked = false
+  /// Whether a pass has put another enrollment in the place of this one.
+  private var isReplaced = false
   private var typed: [String] = []
   private var typedInSession: [String] = []
   private var outcome = ""
@@ -66,6 +68,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     case "drift": drifts[rest[0]] = Int64(try number(rest.last))
     case "spent": isSpent = true
     case "blocked": isBlocked = true
+    case "replaced": isReplaced = true
     case "passes": passes = try number(rest.first)
     case "verb": verb = rest
     case "type": typed = rest
@@ -127,6 +130,28 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     state.origins = [KnownOrigin(origin: known, lastSeen: now)]
     state.grant(address, service: try label("sshd"), at: now)
     return (enrollment, state)
+  }
+
+  /// With a pass that enrolls, and what a login with it puts in its place; nil where the case says
+  /// nothing of it.
+  package func replacement(of enrollment: Enrollment, at now: UnixTime) throws
+    -> (given: Enrollment, new: Enrollment)?
+  {
+    if !isReplaced { return nil }
+    var (given, new) = (enrollment, enrollment)
+    given.passes = [
+      Pass(
+        id: 1, digest: [UInt8](repeating: 2, count: 32), created: now,
+        expires: UnixTime(now.seconds + 7200), uses: Pass.claims, enrolls: true)
+    ]
+    new.authenticators = [
+      Authenticator(
+        id: 9, name: try label("new"), parameters: .standard, secret: try Self.secret(of: 9),
+        initialLastAccepted: nil, created: now)
+    ]
+    (new.backupCodes, new.passes) = (nil, [])
+    new.suspended = [Suspension(id: 9, since: now)]
+    return (given, new)
   }
 
   private static func step(at now: UnixTime) -> Int64 { now.seconds / Int64(period) }

@@ -25,6 +25,10 @@ package struct PersonRequest: Equatable, Sendable {
     case block(until: UnixTime?)
     /// Lift that.
     case unblock
+    /// What would be enrolled after `restore`? Nothing is changed. `suspension`: its id.
+    case former(suspension: UInt64, id: UInt64)
+    /// Put that in the place of what is enrolled.
+    case restore(suspension: UInt64, id: UInt64)
   }
 
   package let name: UserName
@@ -80,7 +84,7 @@ extension PersonRequest: SecretFrame {
     case .level: 4
     case .resynchronize: 5
     case .forget: 6
-    case .block, .unblock: 7
+    case .block, .unblock, .former, .restore: 7
     }
   }
 
@@ -122,11 +126,14 @@ extension PersonRequest: SecretFrame {
 
   /// What a further byte tells apart.
   private static func later(_ verb: Verb?, _ fields: inout Fields) -> Verb? {
-    switch fields.kind(verb?.laterKind, of: 2) {
+    switch fields.kind(verb?.laterKind, of: 4) {
     case 1:
       let own: UnixTime?? = if case .block(let until)? = verb { .some(until) } else { nil }
       return .block(until: fields.end(own))
     case 2: return .unblock
+    case 3: return .former(suspension: fields.number(verb?.suspension), id: fields.number(verb?.id))
+    case 4:
+      return .restore(suspension: fields.number(verb?.suspension), id: fields.number(verb?.id))
     case _: return nil
     }
   }
@@ -136,7 +143,16 @@ extension PersonRequest.Verb {
   fileprivate var id: UInt64? {
     switch self {
     case .tell, .level, .block, .unblock: nil
-    case .unlock(let id), .end(let id), .forget(let id), .resynchronize(_, _, _, let id): id
+    case .unlock(let id), .end(let id), .forget(let id), .resynchronize(_, _, _, let id),
+      .former(_, let id), .restore(_, let id):
+      id
+    }
+  }
+
+  fileprivate var suspension: UInt64? {
+    switch self {
+    case .tell, .level, .block, .unblock, .unlock, .end, .forget, .resynchronize: nil
+    case .former(let suspension, _), .restore(let suspension, _): suspension
     }
   }
 
@@ -146,6 +162,8 @@ extension PersonRequest.Verb {
     case .tell, .unlock, .end, .forget, .level, .resynchronize: nil
     case .block: 1
     case .unblock: 2
+    case .former: 3
+    case .restore: 4
     }
   }
 }

@@ -287,6 +287,15 @@ import Testing
     #expect(try enrollment != nil)
   }
 
+  @Test func `What older verifiers would not read names the end of the migration`() throws {
+    _ = try enroll()
+    bench.place.authority = { Refusing() }
+    let done = run("pass", user, "--enroll")
+    #expect(done.status == 1 && done.aside.contains("upgrade them all"), "\(done.aside)")
+    #expect(done.aside.contains("hint: sallyport-verifier migrate --finish"))
+    #expect(try enrollment?.passes.isEmpty == true)
+  }
+
   @Test func `An older verifier, and one who was taken, are named`() throws {
     let (fleet, bench) = (fleet, bench)
     bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: []) }
@@ -312,6 +321,7 @@ import Testing
     ["backup-codes", "--regenerate"],
   ])
   func `A host that may not enroll is told so before anything is asked`(words: [String]) throws {
+    try becomeHost(in: own.path, enrolls: false)
     bench.place.authority = { Refusing() }
     let done = bench.runAsRoot(
       [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
@@ -361,6 +371,7 @@ private struct PersonLine: FleetVerifiers {
       try store.setLevel(level, of: account)
       isDone = true
     case .block(let until): isDone = try store.block(account, until: until, at: now) == .done
+    case .former, .restore: return .changed
     case .unblock: isDone = try store.unblock(account, at: now, Accounts.find) == .done
     case .unlock(let id): isDone = try store.unlock(account, id: id)
     case .end(let id): isDone = try store.end(account, id: id)

@@ -24,6 +24,8 @@ extension Seeded {
     var verbs: [PersonRequest.Verb] = [
       .tell, .unlock(id: number64()), .end(id: number64()), .forget(id: number64()),
       .block(until: nil), .block(until: UnixTime(Int64(number64() >> 1))), .unblock,
+      .former(suspension: number64(), id: number64()),
+      .restore(suspension: number64(), id: number64()),
     ]
     verbs += noteLevels().map { .level($0) }
     verbs += try pairs().map {

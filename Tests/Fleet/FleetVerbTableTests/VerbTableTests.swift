@@ -79,6 +79,7 @@ struct `Root's verbs on a host, over the fleet's database` {
       if let (enrollment, state) = try one.stored(for: account.name, uid: nil, at: bench.now) {
         try store.create(enrollment, state)
       }
+      try one.replace(account, in: store, at: bench.now)
       if one.isBlocked { #expect(try store.block(account, until: nil)) }
       let run = VerbRun(one: one, way: .fleet, user: "nobody", now: bench.now)
       try run.check { bench.runAsRoot($0, on: $1, store: own.path + "/files") }

@@ -1,6 +1,8 @@
+import CService
 import FleetProtocol
 import FleetTransport
 import OneTimePassword
+import SallyportAdministration
 import SallyportLogin
 import SallyportSystem
 import TestSupport
@@ -58,5 +60,29 @@ struct `A fleet whose verifiers are of two versions` {
     let store = one.store(for: name)
     let isBlocked = try store.isBlocked(store.account(named: user), at: store.now)
     #expect(isBlocked == (writes == Schema.number))
+  }
+
+  @Test(arguments: [2, Schema.former, Schema.number])
+  func `gives nobody a pass before all of them read that`(_ writes: UInt64) throws {
+    let one = try verifier(writing: writes)
+    let name = try one.enroll()
+    let directory = try TemporaryDirectory()
+    let handler = LoginHandler(one.database, FleetPolicy(in: directory.path))
+    let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
+    var policy = Policy()
+    policy.isFleet = true
+    let (_, pass) = try Pass.fresh(of: 0xe0e0, from: try Clock.now(), for: 7200, uses: 1)
+    let question = LoginQuestion(
+      name: Array(name.utf8), service: Array("sshd".utf8), origin: .unknown, policy: policy,
+      millisecondsLeft: 5000, verb: .amend(.give(pass), to: 0xe0e0))
+    let answer = handler.answer(
+      try hostFrame(question, isOwn: false, uid: 1000),
+      from: HostIdentity(pin, host: Array("web1".utf8), enrolls: true), arrived: sys_monotonic())
+    let found = try #require(ServiceAnswer.decode(answer.body, to: question.verb))
+    let isDone = if case .done = found { true } else { false }
+    #expect(isDone == (writes == Schema.number), "\(found)")
+    let user = Account(name: try #require(UserName(Array(name.utf8))), uid: 1000)
+    let record = try #require(try one.store(for: name).load(user))
+    #expect(record.enrollment.passes.count == (isDone ? 1 : 0))
   }
 }

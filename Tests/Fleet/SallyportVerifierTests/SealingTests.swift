@@ -143,13 +143,40 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
       #expect(read.block == blocked.block && read.ended == document.ended)
       #expect(bytes(try #require(read.written())) == bytes(written))
       for (index, byte): (Int, UInt8) in [
-        (24 + 8 * document.ended.count, 0), (24 + 8 * document.ended.count, 3),
+        (24 + 8 * document.ended.count, 0), (24 + 8 * document.ended.count, 4),
         (32 + 8 * document.ended.count, 0x80), (41 + 8 * document.ended.count, 0xff), (23, 17),
       ] {
         var changed = bytes(written)
         changed[index] = byte
         #expect(FleetDocument.read(try secret(changed)) == nil, "byte \(index)")
       }
+    }
+  }
+
+  @Test func `has what a pass has replaced, as long as the enrollment names it`() throws {
+    let former = try enrolled()
+    var state = LoginState(initialFor: former)
+    state.backupCodes?.used = 1
+    for (count, block) in [(1, nil), (8, FleetBlock(since: UnixTime(5), until: nil))] {
+      var present = former
+      present.suspended = (1...UInt64(count)).map { Suspension(id: $0, since: UnixTime(5)) }
+      var document = FleetDocument(.enrolled(present), ended: [7], block: block)
+      document.suspended = (1...UInt64(count)).map { SuspendedEnrollment($0, former, state) }
+      let written = try #require(document.written())
+      let read = try #require(FleetDocument.read(written))
+      #expect(bytes(try #require(read.written())) == bytes(written))
+      #expect(read.suspended.map(\.id) == (1...UInt64(count)).map { $0 })
+      #expect(read.suspended[0].state == state && read.block == block)
+      for cut in stride(from: written.count - 2, through: 0, by: -31) {
+        #expect(FleetDocument.read(try secret(bytes(written).prefix(cut))) == nil)
+      }
+      present.suspended.removeFirst()
+      document.place = .enrolled(present)
+      let less = try #require(document.written())
+      #expect(FleetDocument.read(less)?.suspended.count == count - 1)
+      document.place = .removed(9)
+      let none = try #require(document.written())
+      #expect(FleetDocument.read(none)?.suspended.isEmpty == true)
     }
   }
 

@@ -36,9 +36,9 @@ private final class Wire: Sendable {
       verifier.database, FleetPolicy(in: directory.path), wrongCodes: 1_000_000)
     self.handler = handler
     let (key, pinned) = (try Identity(pem: Identity.newKey()), try Identity(pem: Identity.newKey()))
-    let row = HostRow(name: host, key: key.pin.bytes, enrolls: false, joined: 1)
+    let row = HostRow(name: host, key: key.pin.bytes, enrolls: true, joined: 1)
     _ = try verifier.ask(
-      "INSERT INTO host (name, key, enrolls, joined, seal) VALUES ('web1', $1, false, 1, $2)",
+      "INSERT INTO host (name, key, enrolls, joined, seal) VALUES ('web1', $1, true, 1, $2)",
       [.bytes(key.pin.bytes), .bytes(try row.seal(under: verifier.database.key))])
     let router = FrameRouter(Hosts(verifier.database), [.question: handler])
     server = try FleetServer(
@@ -46,7 +46,7 @@ private final class Wire: Sendable {
       isKnown: { router.isKnown($0) },
       handler: { router.read($0, $1, $2, arrived: $3) })
     let file = FleetFile(
-      host: "web1", enrolls: false, verifiers: [server.address], pins: [pinned.pin])
+      host: "web1", enrolls: true, verifiers: [server.address], pins: [pinned.pin])
     line = VerifierPool(file, key)
   }
 

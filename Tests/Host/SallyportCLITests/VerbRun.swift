@@ -1,6 +1,8 @@
 import OneTimePassword
 import SallyportAdministration
 import SallyportCore
+import SallyportLogin
+import SallyportSystem
 import TestSupport
 import Testing
 
@@ -41,7 +43,7 @@ struct VerbRun {
   }
 
   private static let sentences = [
-    ("is not blocked", "not-blocked"),
+    ("nothing can be restored", "nothing"), ("is not blocked", "not-blocked"),
     ("is blocked", "blocked"), ("not enrolled", "not-enrolled"), ("already enrolled", "enrolled"),
     ("is enrolled in the fleet already", "enrolled"), ("has no authenticator", "no-such"),
     ("already has an authenticator", "name-taken"), ("authenticators, the maximum", "too-many"),
@@ -55,5 +57,23 @@ struct VerbRun {
     if done.status == 0 { return "done" }
     let said = done.answer + done.aside
     return Self.sentences.first { said.contains($0.0) }?.1 ?? "status \(done.status)"
+  }
+}
+
+extension VerbCase {
+  /// Where the case says so, does what a login with a pass does: `new` takes the place of all.
+  func replace(_ account: Account, in store: some EnrollmentStore, at now: UnixTime) throws {
+    guard let before = try store.load(account),
+      let (given, new) = try replacement(of: before.enrollment, at: now)
+    else { return }
+    _ = try store.rewrite(before, given) { state in
+      var state = state
+      state.reconcile(with: given)
+      state.passes[0].claim = 7
+      return state
+    }
+    let record = try #require(try store.load(account))
+    let done = try store.suspend(record, for: new, claim: 7, at: now)
+    if case .changed = done { Issue.record("nothing was replaced") }
   }
 }

@@ -17,6 +17,7 @@ import Testing
       if let (enrollment, state) = try one.stored(for: account.name, uid: 65534, at: bench.now) {
         try store.create(enrollment, state)
       }
+      try one.replace(account, in: store, at: bench.now)
       if one.isBlocked { _ = try store.block(account, until: nil, at: bench.now) }
       let run = VerbRun(one: one, way: .files, user: "nobody", now: bench.now)
       try run.check { bench.runAsRoot($0, on: $1, store: bench.directory) }

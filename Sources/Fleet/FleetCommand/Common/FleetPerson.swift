@@ -1,3 +1,4 @@
+import FleetTransport
 import OneTimePassword
 import SallyportAdministration
 import SallyportCLI
@@ -71,15 +72,6 @@ struct FleetPerson: Person {
     }
   }
 
-  /// What it would bring back, hosts that are cut off may have used.
-  package func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment {
-    throw .notInFleet
-  }
-
-  package func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError) {
-    throw .notInFleet
-  }
-
   /// Each has the time of a whole login.
   package func authority() throws(CommandError) -> any CodeAuthority {
     // The service looks up the account, too.
@@ -89,6 +81,8 @@ struct FleetPerson: Person {
 
   package func error(for trouble: StoreTrouble) -> CommandError {
     guard case .service(_, .notServed) = trouble else { return .store(trouble) }
+    // A host that may, with verifiers that cannot yet.
+    if let file = try? place.membership(), file.enrolls { return .move(.notServed, nil) }
     return .mayNotChange(account.name.typedOrShown)
   }
 }

@@ -76,6 +76,22 @@ extension FleetPerson {
     }
   }
 
+  /// Without secrets, and without backup codes that a host may have used while it was cut off.
+  package func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment {
+    let verb = PersonRequest.Verb.former(suspension: suspension.id, id: id)
+    switch try ask(verb, or: .away(account.name.typedOrShown)) {
+    case .told(let facts):
+      guard case .enrolled(let moving) = facts.place else { throw .move(.notServed, nil) }
+      return moving.enrollment
+    case .changed: throw .changed
+    case .resynchronized, .other: throw .move(.notServed, nil)
+    }
+  }
+
+  package func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError) {
+    try change(.restore(suspension: suspension.id, id: id))
+  }
+
   private func change(_ verb: PersonRequest.Verb) throws(CommandError) {
     switch try ask(verb, or: .unsettled(account.name.typedOrShown)) {
     case .other(.done): return

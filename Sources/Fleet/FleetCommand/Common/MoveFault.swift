@@ -93,8 +93,8 @@ extension MoveFault {
 
   static let replacedByPass = MoveFault(
     .refused,
-    "has a pass that enrolls, or enrolled by one within seven days: what can be restored stays on "
-      + "this machine", unchanged
+    "has a pass that enrolls, or enrolled by one within seven days: what can be restored stays "
+      + "where it is", unchanged
   ) {
     [
       $0.command("pass --revoke", remark: "ends the pass"),

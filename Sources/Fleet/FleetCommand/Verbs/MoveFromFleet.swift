@@ -67,19 +67,18 @@ struct MoveFromFleet {
     case .used(let hosts): throw .usedElsewhere(hosts.map(\.text))
     case .held: throw .held
     case .other(.standing): throw .notInFleet
-    case .other(.notAllowed): throw isBlocked(name) ? .blocked : .notAllowed
+    case .other(.notAllowed): throw try reason(name)
     case .other(.done): throw .notServed
     case .other(.trouble): throw .databaseAway
     }
   }
 
   /// Why this host may not take him, though it may take others.
-  private func isBlocked(_ name: UserName) -> Bool {
+  private func reason(_ name: UserName) throws(MoveFault) -> MoveFault {
     let body = PersonRequest(.tell, of: name).encoded()
-    guard let answer = try? verifiers.manage(body),
-      case .told(let facts)? = PersonAnswer.decode(answer)
-    else { return false }
-    return facts.block != nil
+    let answer = try looking { () throws(MoveFault) in try verifiers.manage(body) }
+    guard case .told(let facts)? = PersonAnswer.decode(answer) else { return .notAllowed }
+    return facts.block != nil ? .blocked : .replacedByPass
   }
 
   /// With the codes that the reserve of this host has used, and the fleet may not know yet.

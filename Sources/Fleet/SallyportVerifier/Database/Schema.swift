@@ -50,7 +50,7 @@ package enum Schema {
 
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
   /// verifiers say what they understand, a state may have 32 known origins, and a document the
-  /// enrollments that ended and a taking; from 4 on a block.
+  /// enrollments that ended and a taking; from 4 on passes, a block and what is suspended.
   package static let number: UInt64 = 4
   /// The one before, which `migrate` brings to this one while its verifiers go on.
   package static let former: UInt64 = 3

@@ -86,6 +86,12 @@ package struct LoginHandler: FrameHandler {
       if case .count = question.verb, try !counts(question, right, in: context, by: store) {
         return nil
       }
+      // An older verifier would not read whom a pass was given.
+      if case .amend(.give, _) = question.verb, let name = question.account?.name,
+        try !store.mayWriteNew(of: name)
+      {
+        return nil
+      }
       let answer = try question.answer(from: store, in: context, enrolling: nil)
       if case .amend(let change, _) = question.verb, case .done = answer,
         let name = UserName(question.name)
@@ -159,6 +165,9 @@ private enum Right: Equatable {
     if self == .enrolls { return verb }
     switch verb {
     case .prepare(_, let first): return .prepare(mayEnroll: false, after: first)
+    // What would have to end in a new enrollment is refused there as by any login that cannot.
+    case .attempt(let typed, let known, .claim):
+      return .attempt(typed, knownAs: known, as: .last(givingBack: nil))
     case .attempt, .enrolled, .level, .remember, .count: return verb
     case .rehearse, .amend: return nil
     }

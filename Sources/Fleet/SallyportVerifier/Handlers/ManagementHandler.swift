@@ -84,8 +84,8 @@ package struct ManagementHandler: FrameHandler {
   ) throws(StoreTrouble) -> FetchAnswer {
     let found = try store.fetch(name)
     guard case .copy = found else { return found }
-    // Its own files would not say so.
-    if try store.isBlocked(store.account(named: name), at: store.now) { return .other(.notAllowed) }
+    // Its own files would not say so, nor have what can be restored.
+    if try store.stays(store.account(named: name)) { return .other(.notAllowed) }
     // As was learned just now.
     if database.holdsBackupCodes { return .held }
     if !isForced {

@@ -29,6 +29,14 @@ extension ManagementHandler {
     case .block(let until):
       isDone = try store.block(account, until: until)
     case .unblock: isDone = try store.unblock(account)
+    case .former(let suspension, let id):
+      guard let former = try store.former(suspension, of: request.name, id: id) else {
+        return .changed
+      }
+      let moving = MoveRequest.Moving(former, LoginState(initialFor: former))
+      return .told(PersonFacts(.enrolled(moving), UserNote(), logins: 0))
+    case .restore(let suspension, let id):
+      isDone = try store.restore(suspension, of: account, id: id)
     }
     guard isDone else { return .changed }
     note(request.verb, of: account.name, on: host)
@@ -45,7 +53,7 @@ extension PersonRequest.Verb {
   /// nil: nothing is changed.
   fileprivate var act: Act.Verb? {
     switch self {
-    case .tell: nil
+    case .tell, .former: nil
     case .unlock: .unlock
     case .end: .unenroll
     case .forget: .forget
@@ -55,6 +63,7 @@ extension PersonRequest.Verb {
     case .resynchronize: .resync
     case .block: .block
     case .unblock: .unblock
+    case .restore: .restore
     }
   }
 
@@ -62,7 +71,7 @@ extension PersonRequest.Verb {
   var isNew: Bool {
     switch self {
     case .block: true
-    case .tell, .unlock, .end, .forget, .level, .resynchronize, .unblock: false
+    case .tell, .unlock, .end, .forget, .level, .resynchronize, .unblock, .former, .restore: false
     }
   }
 
@@ -79,6 +88,8 @@ extension PersonRequest.Verb {
     case .resynchronize: "an authenticator was resynchronized:"
     case .block: "blocked:"
     case .unblock: "not blocked any more:"
+    case .former: "looked for what can be restored:"
+    case .restore: "what a pass replaced was restored:"
     }
   }
 }

@@ -237,7 +237,7 @@ private enum UsedOffline: EventWord {
 
 extension BackupCodeSet {
   /// Of the backup codes alone; scratch codes lie behind them.
-  fileprivate var bitsOfCodes: UInt64 {
+  var bitsOfCodes: UInt64 {
     digests.count < 64 ? 1 << UInt64(digests.count) - 1 : UInt64.max
   }
 }

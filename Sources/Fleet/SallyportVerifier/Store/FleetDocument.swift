@@ -30,6 +30,8 @@ package struct FleetDocument: Sendable {
   package var ended: [UInt64]
   /// Nothing of his is accepted, and nothing enrolls him, whatever else is said here.
   package var block: FleetBlock?
+  /// What passes have replaced; only what the enrollment names is kept.
+  package var suspended: [SuspendedEnrollment] = []
 
   /// How many are remembered.
   static let mostEnded = 16
@@ -64,6 +66,12 @@ package struct FleetDocument: Sendable {
     }
   }
 
+  /// What is kept with the document.
+  fileprivate var named: [SuspendedEnrollment] {
+    guard let enrollment else { return [] }
+    return suspended.filter { one in enrollment.suspended.contains { $0.id == one.id } }
+  }
+
   /// nil where he is not.
   package var enrollment: Enrollment? {
     if case .enrolled(let enrollment) = place { enrollment } else { nil }
@@ -72,21 +80,34 @@ package struct FleetDocument: Sendable {
 
 // The document: form (1 byte), place (1), level (1), the time from which the level holds (8,
 // -1 for at once), logins (4), serial (8); in form 2 how many ended before (1, 1 to 16) and their
-// ids (8 each); in form 3 the same (1, 0 to 16), 1 (1), and a block: since when (8), up to when (8,
-// -1 for without an end), and the helper's name after its length; and behind that the enrollment as
-// its file, or the id of the removed one (8) and, if a host took it, the token (8) and the name of
-// the host, or nothing. Each form is written only for what the one before has no place for:
-// verifiers of the former version know no form 3.
+// ids (8 each); in form 3 the same (1, 0 to 16), what follows (1, the sum of 1 and 2), 1 a block:
+// since when (8), up to when (8, -1 for without an end), and the helper's name after its length; 2
+// what is suspended (1, 1 to 8): of each id (8), state after its length (2), and enrollment as its
+// file after its length (4); and behind that the enrollment as its file, or the id of the removed
+// one (8) and, if a host took it, the token (8) and the name of the host, or nothing. Each form is
+// written only for what the one before has no place for: verifiers of the former version know no
+// form 3.
 extension FleetDocument {
   private static let headLength = 23
 
-  private var form: UInt8 { block != nil ? 3 : ended.isEmpty ? 1 : 2 }
+  private func form(_ suspended: [SuspendedEnrollment]) -> UInt8 {
+    block != nil || !suspended.isEmpty ? 3 : ended.isEmpty ? 1 : 2
+  }
 
   /// nil if memory is short.
   package func written() -> Secret? {
-    let more = (form > 1 ? endedBytes : []) + (block.map { [1] + $0.bytes } ?? [])
-    var text = SecretText(capacity: 65_536 + Self.headLength + more.count)
-    for byte in head + more { text.put(byte) }
+    let suspended = named
+    let form = form(suspended)
+    var more = form > 1 ? endedBytes : []
+    if form == 3 { more.append((block == nil ? 0 : 1) + (suspended.isEmpty ? 0 : 2)) }
+    more += block?.bytes ?? []
+    if !suspended.isEmpty { more.append(UInt8(truncatingIfNeeded: suspended.count)) }
+    let kept = suspended.compactMap { $0.written() }
+    guard kept.count == suspended.count else { return nil }
+    let room = kept.reduce(65_536) { $0 + $1.count }
+    var text = SecretText(capacity: room + Self.headLength + more.count)
+    for byte in head(form) + more { text.put(byte) }
+    for one in kept { text.add(one) }
     switch place {
     case .enrolled(let enrollment):
       guard let enrollment = enrollment.written() else { return nil }
@@ -103,7 +124,7 @@ extension FleetDocument {
     [UInt8(truncatingIfNeeded: ended.count)] + ended.flatMap { number($0) }
   }
 
-  private var head: [UInt8] {
+  private func head(_ form: UInt8) -> [UInt8] {
     let place: UInt8 =
       switch self.place {
       case .enrolled: 1
@@ -125,16 +146,18 @@ extension FleetDocument {
   package static func read(_ text: Secret) -> FleetDocument? {
     let head = text.bytes(in: 0..<headLength)
     guard head.count == headLength, let (ended, end) = ended(text, head[0]),
-      let (block, start) = block(text, head[0], from: end)
+      let (block, suspended, start) = later(text, head[0], from: end)
     else { return nil }
     let rest = start..<text.count
     let from = Int64(bitPattern: number(head[3..<11]))
     guard let place = place(head[1], text, rest), let note = note(head[2], from) else {
       return nil
     }
-    return FleetDocument(
+    var document = FleetDocument(
       place, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])),
       serial: number(head[15..<23]), ended: ended, block: block)
+    document.suspended = suspended
+    return document.named.count == suspended.count ? document : nil
   }
 
   /// Those that ended before, and where they end themselves.
@@ -149,15 +172,21 @@ extension FleetDocument {
     return ((0..<count).map { number(bytes[8 * $0..<8 * $0 + 8]) }, ids.upperBound)
   }
 
-  /// The block of form 3, and where it ends.
-  private static func block(_ text: Secret, _ form: UInt8, from start: Int)
-    -> (FleetBlock?, Int)?
+  /// What form 3 has, and where it ends.
+  private static func later(_ text: Secret, _ form: UInt8, from start: Int)
+    -> (FleetBlock?, [SuspendedEnrollment], Int)?
   {
-    if form < 3 { return (nil, start) }
-    guard start < text.count, text[start] == 1 else { return nil }
-    let bytes = text.bytes(in: start + 1..<min(start + 18 + 255, text.count))
-    guard let (block, count) = FleetBlock.read(bytes) else { return nil }
-    return (block, start + 1 + count)
+    if form < 3 { return (nil, [], start) }
+    guard start < text.count, (1...3).contains(text[start]) else { return nil }
+    var (block, place) = (FleetBlock?.none, start + 1)
+    if text[start] & 1 != 0 {
+      let bytes = text.bytes(in: place..<min(place + 17 + 255, text.count))
+      guard let (found, count) = FleetBlock.read(bytes) else { return nil }
+      (block, place) = (found, place + count)
+    }
+    if text[start] & 2 == 0 { return (block, [], place) }
+    guard let (suspended, end) = SuspendedEnrollment.readAll(text, from: place) else { return nil }
+    return (block, suspended, end)
   }
 
   private static func place(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>)

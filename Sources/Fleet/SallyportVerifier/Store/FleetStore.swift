@@ -67,7 +67,8 @@ package struct FleetStore: ManagedStore, Sendable {
       return isAhead
     }
     if !isAhead { try fetch([name, try decoy(of: name)]) }
-    return try row(of: name).flatMap { record(name, $0, decoyOf: nil) }
+    guard let row = try row(of: name) else { return nil }
+    return try record(name, row, decoyOf: nil)
   }
 
   /// What the question has loaded, or else all that `load` takes.
@@ -82,7 +83,7 @@ package struct FleetStore: ManagedStore, Sendable {
   /// One of a few: which one, the name alone says.
   package func loadDecoy(for name: [UInt8]) throws(StoreTrouble) -> Record {
     let key = try decoy(of: name)
-    guard let row = try row(of: key), let record = record(key, row, decoyOf: name) else {
+    guard let row = try row(of: key), let record = try record(key, row, decoyOf: name) else {
       throw fault("the database has no decoys: sallyport-verifier init makes them")
     }
     return record
@@ -97,10 +98,13 @@ package struct FleetStore: ManagedStore, Sendable {
     if case .taken = try row(of: name.bytes)?.document.place { true } else { false }
   }
 
-  private func record(_ key: [UInt8], _ row: Row, decoyOf name: [UInt8]?) -> Record? {
+  private func record(_ key: [UInt8], _ row: Row, decoyOf name: [UInt8]?) throws(StoreTrouble)
+    -> Record?
+  {
     guard let enrollment = row.document.enrollment, let state = row.state else { return nil }
     return Record(
-      enrollment: enrollment, state: state, path: "fleet", kept: row.mark.bytes, decoyOf: name)
+      enrollment: try withoutEnded(enrollment), state: state, path: "fleet", kept: row.mark.bytes,
+      decoyOf: name)
   }
 
   /// nil: this user has no rows, and had none. Asks the database once for each question, or again
@@ -253,7 +257,7 @@ package struct FleetStore: ManagedStore, Sendable {
   package func rehearse() throws(StoreTrouble) { _ = try loadDecoy(for: []) }
 
   /// Until it is saved: of the record as it was loaded, then of what others saved.
-  private func eachTurn<Verdict>(
+  func eachTurn<Verdict>(
     _ key: [UInt8], _ record: Record,
     _ turn: ((mark: RowVersion, state: LoginState)) throws(StoreTrouble) -> Verdict?
   ) throws(StoreTrouble) -> Transaction<Verdict> {

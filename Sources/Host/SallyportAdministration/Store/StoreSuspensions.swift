@@ -34,7 +34,8 @@ extension Store {
     guard former.id == id, current.state.enrollmentID == id else {
       throw .foreignState(path: path.text)
     }
-    return try record.enrollment.restored(from: former, current, at: now)
+    return try record.enrollment.restored(
+      from: former, current.state, mayLackTheLatest: current.mayLackTheLatest, at: now)
   }
 
   /// Puts what was suspended in the place of what is enrolled, which ends with all that was made
@@ -110,12 +111,12 @@ extension LoginState {
 extension Enrollment {
   /// With the authenticators and backup codes of before, but for codes up to now and those that
   /// were used. All have other ids, so that nothing joins them with values that a state still has.
-  fileprivate func restored(
-    from former: Enrollment, _ current: StateRecord.Current, at now: UnixTime
+  package func restored(
+    from former: Enrollment, _ state: LoginState, mayLackTheLatest: Bool, at now: UnixTime
   ) throws(StoreTrouble) -> Enrollment {
-    var state = current.state
+    var state = state
     state.reconcile(with: former)
-    if current.mayLackTheLatest {
+    if mayLackTheLatest {
       state.distrustLoss(of: former, at: now)
       state.backupCodes?.used = UInt64.max
     }

@@ -146,17 +146,6 @@ extension CommandError {
       hints: [$0.command("status", remark: "shows which one to remove")])
   }
 
-  /// It needs files of a machine.
-  package static let notInFleet = CommandError {
-    Message(
-      "\($0.who) is in the fleet, where a pass replaces nothing that is enrolled, and nothing is "
-        + "restored", .refused,
-      hints: [
-        $0.command("pass", remark: "for one login"),
-        $0.command("add --force", remark: "a new phone beside the old one"),
-      ])
-  }
-
   static let tooManyPasses = CommandError {
     Message(
       "\($0.who) has \(Pass.maximumOpen) open passes, the maximum", .exists,

@@ -53,7 +53,7 @@ package protocol Person {
   func set(_ level: UserNote.Level?, of owner: Account) throws(CommandError)
   func resynchronize(by codes: CodePair, named name: Label?, _ id: UInt64)
     throws(CommandError) -> Resync
-  /// What would be enrolled after `restore`; of people of a fleet nothing is suspended.
+  /// What would be enrolled after `restore`; of people of a fleet without secrets.
   func former(_ suspension: Suspension, _ id: UInt64) throws(CommandError) -> Enrollment
   func restore(_ suspension: Suspension, _ id: UInt64) throws(CommandError)
   /// Blocks the account on this machine, or in its fleet; false where a login of it may be held up.

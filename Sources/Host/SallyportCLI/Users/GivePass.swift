@@ -64,7 +64,6 @@ struct GivePass: Verb {
     }
     let subject = try shared.open(in: context)
     let person = try subject.person()
-    if enroll, person.isInFleet { throw .notInFleet }
     try person.rehearse()
     let pending = try person.enrolled()
     if revoke {

@@ -34,7 +34,6 @@ struct Restore: Verb {
   func run(in context: Context) throws(CommandError) {
     let subject = try shared.open(in: context)
     let person = try subject.person()
-    if person.isInFleet { throw .notInFleet }
     try person.rehearse()
     let present = try person.enrolledRecord().enrollment
     let suspension = try chosen(of: present, at: try context.time())

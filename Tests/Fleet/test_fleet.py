@@ -267,9 +267,9 @@ def test_init_can_be_repeated_and_says_what_is_missing(fleet):
     (fleet.directory / "key").chmod(0o640)
     assert "chmod 600" in run("run", "--database", fleet.words()).stderr
     (fleet.directory / "key").chmod(0o600)
-    fleet.sql("UPDATE fleet SET needs = 4")
+    fleet.sql("UPDATE fleet SET needs = 5")
     assert "install a newer one" in run("run", "--database", fleet.words()).stderr
-    fleet.sql("UPDATE fleet SET needs = 3, schema = 1")
+    fleet.sql("UPDATE fleet SET needs = 4, schema = 1")
     assert "have schema 1, this version has 4" in run("init", "--database", fleet.words("postgres")).stderr
 
 

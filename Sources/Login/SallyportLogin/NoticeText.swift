@@ -26,6 +26,9 @@ extension LogLine {
     case .passGiven(let time):
       add("a pass was given")
       add(ago: time, now)
+    case .restored(let time):
+      add("what a pass had replaced was restored")
+      add(ago: time, now)
     case .passUsed(let time, let origin):
       add("a pass was used")
       add(ago: time, now)

@@ -108,6 +108,7 @@ import Testing
     #expect(after.passes.isEmpty && after.suspended.isEmpty && after.id == before.id)
     let last = state.authenticators.map(\.lastAccepted)
     #expect(last == [Self.step + UInt64(Self.day / 30), 12])
+    #expect(state.notices.restored.seconds == Self.now.seconds + Self.day)
     #expect(after.authenticators.map(\.id) != before.authenticators.map(\.id))
     let digests = before.backupCodes?.digests ?? []
     #expect(after.backupCodes?.digests == [digests[0], digests[2]])

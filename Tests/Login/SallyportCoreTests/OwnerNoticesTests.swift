@@ -160,6 +160,16 @@ import Testing
     #expect(try alice.logIn(after: 3000, from: home) == [])
   }
 
+  @Test func `is told that what a pass had replaced was restored`() throws {
+    var alice = try alice()
+    _ = try alice.logIn(after: 60, from: home)
+    alice.state.notices.restored = UnixTime(Self.enrolled + 1000)
+    let notice = OwnerNotice.restored(UnixTime(Self.enrolled + 1000))
+    #expect(try alice.told("7KMF-2X9Q-D4TW-0HZA", after: 1500, from: home) == [notice])
+    #expect(try alice.logIn(after: 2000, from: home) == [notice])
+    #expect(try alice.logIn(after: 3000, from: home) == [])
+  }
+
   @Test func `is told once more after the clock was set back`() throws {
     var alice = try alice()
     try alice.add("pixel", after: 50 * Self.day)
@@ -180,6 +190,7 @@ import Testing
     _ = try alice.respond("000000", after: 90, from: elsewhere)
     (alice.state.notices.told, alice.state.notices.passUsed) = (UnixTime(5), UnixTime(6))
     alice.state.notices.passOrigin = elsewhere
+    alice.state.notices.restored = UnixTime(7)
     let current = try StateRecord.read(try StateRecord.fresh(alice.state))
     #expect(current.state == alice.state)
   }

@@ -56,6 +56,7 @@ extension Store {
       let done = try rewrite(record, next) { state in
         var state = state.withoutOrigins
         state.reconcile(with: next)
+        state.notices.restored = now
         return state
       }
       if case .changed = done { return .changed }

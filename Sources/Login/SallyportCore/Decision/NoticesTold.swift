@@ -14,7 +14,7 @@ extension LoginState {
     for notice in told {
       switch notice {
       case .wrongCodes(let count): notices.wrongCodes -= min(notices.wrongCodes, count)
-      case .added(_, let time), .passGiven(let time), .passUsed(let time, _):
+      case .added(_, let time), .passGiven(let time), .passUsed(let time, _), .restored(let time):
         if time <= older || older.seconds == Int64.min { isTold = false }
         latest = max(latest, time)
       }

@@ -8,6 +8,8 @@ package struct OwnerNotices: Equatable, Sendable {
   /// When a pass was used last, and from where; 1970 if none was.
   package var passUsed = UnixTime(0)
   package var passOrigin = NetworkAddress(high: 0, low: 0)
+  /// When what a pass had replaced was restored last; 1970 if it never was.
+  package var restored = UnixTime(0)
 
   package init() {}
 
@@ -22,6 +24,7 @@ package enum OwnerNotice: Equatable, Sendable {
   case passGiven(UnixTime)
   /// nil: not from an address.
   case passUsed(UnixTime, from: NetworkAddress?)
+  case restored(UnixTime)
 }
 
 extension LoginState {
@@ -43,6 +46,7 @@ extension LoginState {
       let from = notices.passOrigin
       all.append(.passUsed(notices.passUsed, from: from.high | from.low == 0 ? nil : from))
     }
+    if notices.restored > since { all.append(.restored(notices.restored)) }
     return all
   }
 }
@@ -62,6 +66,7 @@ extension OwnerNotices {
     wrongCodes = UInt16(truncatingIfNeeded: fields.number(bytes: 2))
     passUsed = fields.time()
     passOrigin = NetworkAddress(high: fields.number64(), low: fields.number64())
+    restored = fields.time()
   }
 
   func put(into fields: inout ByteWriter) {
@@ -71,5 +76,6 @@ extension OwnerNotices {
     fields.put(passUsed)
     fields.put(passOrigin.high)
     fields.put(passOrigin.low)
+    fields.put(restored)
   }
 }

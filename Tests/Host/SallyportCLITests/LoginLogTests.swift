@@ -264,10 +264,13 @@ import Testing
       try entry(
         line + "replaced-by-pass user=bob authenticator=\"phone\" backup-codes=10 origin=::1"),
       try entry(line + "melted user=bob authenticator=\"phone\" backup-codes=10 origin=::1"),
+      try entry("pam_sallyport(sshd:auth): pass accepted: user=bob left=2 origin=::1"),
     ])
+    // As the lines came, also within a second.
     #expect(
       lines() == [
-        "bob enrolled bob with \"phone\", by a pass, in place of all before, origin ::1 [login]"
+        "bob at sshd from ::1: a pass was accepted",
+        "bob enrolled bob with \"phone\", by a pass, in place of all before, origin ::1 [login]",
       ])
   }
 

@@ -56,16 +56,19 @@ struct Log: Verb {
     // Of enrollments that a login made, the log alone tells, whatever is wanted of it.
     let logged = FoundLogins(on: context.machine, since: start, now: now, of: names)
     let own = acts ? [] : logged.told
-    let done = logins ? [] : (kept?.acts ?? []) + logged.acts
+    let done = logins ? [] : (kept?.acts ?? []).map { (-1, $0) } + logged.acts
     let warnings = (kept?.warnings ?? []) + logged.warnings
     let output = context.output(shared)
     for text in warnings { output.warn(text) }
     let lines = inOrder(
-      done.map { Line(time: $0.record.time, text: $0.text, isRefusal: false) }
-        + own.map { Line(time: $0.login.time, text: $0.text, isRefusal: $0.isRefusal) }, now)
+      done.map { Line(time: $1.record.time, place: $0, text: $1.text, isRefusal: false) }
+        + own.map {
+          Line(time: $0.login.time, place: $0.place, text: $0.text, isRefusal: $0.isRefusal)
+        }, now)
     let none = "Nothing since \(whenText(start, seenFrom: now)), as far as is recorded."
     output.answer(
-      Answer(acts: inOrder(done).map(\.facts), logins: own.map(\.facts), warnings: warnings),
+      Answer(
+        acts: inOrder(done.map(\.1)).map(\.facts), logins: own.map(\.facts), warnings: warnings),
       (lines.isEmpty ? [none] : lines).joined(separator: "\n"))
   }
 
@@ -77,6 +80,8 @@ struct Log: Verb {
 
   private struct Line {
     let time: UnixTime
+    /// Of the same second: first what the file of acts has, then the lines of the log as they came.
+    let place: Int
     let text: String
     let isRefusal: Bool
   }
@@ -84,7 +89,8 @@ struct Log: Verb {
   /// Refusals that follow each other and are the same are one line.
   private func inOrder(_ lines: [Line], _ now: UnixTime) -> [String] {
     let ordered = lines.enumerated().sorted {
-      ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
+      ($0.element.time, $0.element.place, $0.offset)
+        < ($1.element.time, $1.element.place, $1.offset)
     }.map(\.element)
     var runs: [(first: Line, count: Int, last: UnixTime)] = []
     for line in ordered {

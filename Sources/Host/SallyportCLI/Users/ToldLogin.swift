@@ -4,16 +4,17 @@ import SallyportSupport
 
 extension FoundLogins {
   var told: [ToldLogin] {
-    logins.compactMap { login in
+    logins.enumerated().compactMap { place, login in
       if case .enrolled = login.line.result { return nil }
-      return ToldLogin(login: login, isTrusted: isTrusted)
+      return ToldLogin(login: login, place: place, isTrusted: isTrusted)
     }
   }
 
-  /// What logins changed of what is enrolled. From a file, which anybody may have written, none.
-  var acts: [ToldAct] {
+  /// What logins changed of what is enrolled, with their place among the logins. From a file, which
+  /// anybody may have written, none.
+  var acts: [(place: Int, act: ToldAct)] {
     guard isTrusted else { return [] }
-    return logins.compactMap { login in
+    return logins.enumerated().compactMap { place, login in
       guard case .enrolled(let change, let authenticators) = login.line.result else { return nil }
       let facts =
         [Act.Fact("act", (change == .added ? "add" : "enroll").utf8)]
@@ -23,7 +24,7 @@ extension FoundLogins {
         + [Act.Fact("service", login.line.service)]
         + (login.line.origin.map { [Act.Fact("origin", $0)] } ?? [])
         + [Act.Fact("via", "login".utf8), Act.Fact("stage", "done".utf8)]
-      return ActRecord(login.time, facts).map { ToldAct(record: $0) }
+      return ActRecord(login.time, facts).map { (place, ToldAct(record: $0)) }
     }
   }
 }
@@ -31,6 +32,8 @@ extension FoundLogins {
 /// A login in words, and in JSON.
 struct ToldLogin {
   let login: FoundLogins.Login
+  /// Among those that were found.
+  let place: Int
   /// Whether nobody but root can have written it.
   let isTrusted: Bool
 

@@ -64,7 +64,8 @@ struct `The verbs of a login, by the service` {
   private func change(_ one: VerbCase, _ machine: Machine, _ account: Account) throws
     -> EnrollmentChange?
   {
-    let names = try one.verb.dropFirst().map { try #require(Label(Array($0.utf8))) }
+    let words = one.verb.dropFirst().filter { !$0.hasPrefix("--") }
+    let names = try words.map { try #require(Label(Array($0.utf8))) }
     switch one.verb[0] {
     case "add": return .add([try authenticator(one, names[0])], backupCodes: nil)
     case "remove": return .remove(names[0])
@@ -73,7 +74,10 @@ struct `The verbs of a login, by the service` {
       // As a session, which does not know how many there were.
       return .renew(try #require(try BackupCodeSet.fresh(count: BackupCodeSet.maximumCodes).set))
     case "pass":
-      let fresh = try Pass.fresh(of: 0xe0e0, from: Machine.time, for: 7200, uses: 1)
+      let enrolls = one.verb.last == "--enroll"
+      let fresh = try Pass.fresh(
+        of: 0xe0e0, from: Machine.time, for: 7200, uses: enrolls ? Pass.claims : 1,
+        enrolls: enrolls)
       return .give(fresh.pass)
     case "revoke": return .revoke
     case _: return nil

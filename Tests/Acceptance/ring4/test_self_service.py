@@ -109,6 +109,9 @@ def test_a_user_sees_his_status_without_a_code_and_without_a_secret(store):
     own = Own("status")
     assert own.finish() == 0 and not own.prompts
     assert "phone" in own.text and "10 of 10 left" in own.text and "wrong codes" in own.text
+    assert sallyport("verify", "alice", typed=enrollment.code() + "\n").returncode == 0
+    own = Own("status")
+    assert own.finish() == 0 and re.search(r"phone .* used today \d\d:\d\d", own.text), own.text
     [packet] = talk(3001, STATUS)
     assert b"phone" in packet
     raw = b32decode(enrollment.secret + "=" * (-len(enrollment.secret) % 8))

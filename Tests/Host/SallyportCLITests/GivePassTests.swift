@@ -42,6 +42,25 @@ import Testing
     #expect(verify(given.pass) == 1)
   }
 
+  @Test func `Is told of by status where it was used, as the other ways are`() throws {
+    let enrolled = try bench.enroll()
+    let given = try bench.run("pass", "alice", "--json").json(Given.self).pass
+    let use = "today \(whenText(bench.now, seenFrom: bench.now).suffix(5))"
+    let codes = [try enrolled.code(at: bench.now), enrolled.backupCodes[3], given]
+    for code in codes {
+      let done = bench.run("verify", "--user", "alice", on: FakeTerminal([.types(code)]))
+      #expect(done.status == 0)
+    }
+    let lines = bench.run("status", "--user", "alice").answer.split(separator: "\n").dropFirst()
+    #expect(
+      lines.map { $0.drop { $0 == " " } } == [
+        "phone          TOTP, 6 digits, 30 s   used \(use), sallyport,", "this machine",
+        "backup codes   9 of 10 left", "one used \(use), sallyport, this machine",
+        "wrong codes    20 more before a wait from known places, 20 from elsewhere",
+        "pass used      \(use)",
+      ])
+  }
+
   @Test func `Consents to no change`() throws {
     let given = try bench.run("pass", "daemon", "--json").json(Given.self)
     let terminal = FakeTerminal([.types(given.pass)])

@@ -131,8 +131,10 @@ struct StatusReport {
   func text(width: Int) -> String {
     var rows = authenticatorRows(width: width - 40)
     rows.append(["backup codes", backupCodeText])
+    rows += backupCodeUseRows
     rows.append(["wrong codes", wrongCodes.text])
     rows += passRows
+    rows += passUseRows
     rows += suspendedRows
     rows += rememberedRows
     if let blocked = blocked ?? nil { rows.append(["blocked", blockText(blocked, seenFrom: now)]) }
@@ -178,6 +180,22 @@ struct StatusReport {
     let weak =
       scratchCodesLeft > 0 ? ", \(counted(scratchCodesLeft, "weak scratch code")) among them" : ""
     return "\(backupCodes.left) of \(backupCodes.all) left\(weak)"
+  }
+
+  private var backupCodeUseRows: [[String]] {
+    guard let use = state.backupCodes?.lastUse else { return [] }
+    let place = [use.service?.text, originText(use.origin)].compactMap { $0 }
+    return [
+      ["", (["one used \(whenText(use.time, seenFrom: now))"] + place).joined(separator: ", ")]
+    ]
+  }
+
+  /// As the notices of its owner have it.
+  private var passUseRows: [[String]] {
+    let (used, from) = (state.notices.passUsed, state.notices.passOrigin)
+    guard used.seconds > 0 else { return [] }
+    let place = from.high | from.low == 0 ? "" : ", \(Addresses.text(from))"
+    return [["pass used", "\(whenText(used, seenFrom: now))\(place)"]]
   }
 
   private var scratchCodesLeft: Int {

@@ -165,6 +165,36 @@ private struct Answer: Decodable {
 
   // MARK: who stays
 
+  @Test func `moves nobody who is blocked here, and would be good elsewhere`() throws {
+    let host = try MovingHost()
+    _ = try host.bench.enroll("daemon")
+    try makeBlock("daemon", at: host.bench.directory)
+    let done = host.push("--user", "daemon")
+    #expect(done.status == 1 && done.aside.contains("is blocked on this machine"), "\(done.aside)")
+    #expect(host.fleet.has("daemon") == nil)
+    #expect(try host.isJudgedHere("daemon"))
+  }
+
+  /// A verifier of before reads no passes.
+  @Test(arguments: [true, false])
+  func `takes along a pass that is open, and none that has ended`(_ isOpen: Bool) throws {
+    let host = try MovingHost()
+    _ = try host.bench.enroll("daemon")
+    let store = Store(root: host.bench.directory, owner: .effectiveUser)
+    let daemon = Account(name: try #require(UserName("daemon".utf8)), uid: 1)
+    let record = try #require(try store.load(daemon))
+    let start = isOpen ? try Clock.now() : UnixTime(1000)
+    let (_, pass) = try Pass.fresh(of: record.enrollment.id, from: start, for: 7200, uses: 1)
+    let change = EnrollmentChange.give(pass)
+    let changed = try change.applied(to: record.enrollment, record.state)
+    _ = try store.rewrite(record, changed) { change.applied(to: $0, of: changed) }
+    let done = host.push("--user", "daemon")
+    #expect(done.status == 0, "\(done.aside)")
+    let moved = try #require(host.fleet.has("daemon"))
+    #expect(moved.enrollment.passes.count == (isOpen ? 1 : 0))
+    #expect(moved.state.passes.count == moved.enrollment.passes.count)
+  }
+
   @Test func `moves nobody whom the policy keeps here, in any login`() throws {
     let host = try MovingHost()
     _ = try host.bench.enroll("daemon")

@@ -85,4 +85,30 @@ struct `A fleet whose verifiers are of two versions` {
     let record = try #require(try one.store(for: name).load(user))
     #expect(record.enrollment.passes.count == (isDone ? 1 : 0))
   }
+
+  @Test(arguments: [2, Schema.former, Schema.number])
+  func `takes over no pass, and exempts nobody up to a day, before all of them read that`(
+    _ writes: UInt64
+  ) throws {
+    let one = try verifier(writing: writes)
+    let name = try one.enroll()
+    let user = try #require(UserName(Array(name.utf8)))
+    let record = try #require(try one.store(for: name).load(Account(name: user, uid: nil)))
+    var enrollment = record.enrollment
+    enrollment.passes = [
+      try Pass.fresh(of: enrollment.id, from: try Clock.now(), for: 7200, uses: 1).pass
+    ]
+    let moving = MoveRequest.Moving(enrollment, LoginState(initialFor: enrollment))
+    let frames = [
+      MoveRequest.put(moving, version: 0).encoded(),
+      PersonRequest(.level(.exempt(until: UnixTime(Int64.max >> 1))), of: user).encoded(),
+    ]
+    let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
+    let host = HostIdentity(pin, host: Array("web1".utf8), enrolls: true)
+    for frame in frames {
+      let answer = ManagementHandler(one.database)
+        .answer(try #require(frame), from: host, arrived: 0)
+      #expect((answer == .notServed) == (writes < Schema.number))
+    }
+  }
 }

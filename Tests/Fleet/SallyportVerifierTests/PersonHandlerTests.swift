@@ -214,5 +214,6 @@ struct `What root's verbs change of somebody of the fleet` {
     guard case .taken(let host) = try facts().place else { throw Other() }
     #expect(host.text == "web2")
     #expect(try !isDone(.unlock(id: id)) && !isDone(.end(id: id)) && !isDone(.forget(id: id)))
+    #expect(try !isDone(.block(until: nil)) && facts().block == nil)
   }
 }

@@ -120,6 +120,16 @@ extension MoveFault {
   static let beingTaken = MoveFault(
     .refused, "is being taken back from the fleet: sallyport fleet take goes on")
 
+  /// On other hosts he would not be.
+  static let blockedHere = MoveFault(
+    .refused, "is blocked on this machine, which the fleet would not know", unchanged
+  ) {
+    [
+      $0.command(
+        "block --undo --store \(Store.usualRoot)", remark: "then push and block: on all hosts")
+    ]
+  }
+
   // MARK: from the fleet
 
   /// Taken back he would be refused, in some login or in all.

@@ -78,7 +78,9 @@ struct MoveFromFleet {
     let body = PersonRequest(.tell, of: name).encoded()
     let answer = try looking { () throws(MoveFault) in try verifiers.manage(body) }
     guard case .told(let facts)? = PersonAnswer.decode(answer) else { return .notAllowed }
-    return facts.block != nil ? .blocked : .replacedByPass
+    let now = try keeping { () throws(StoreTrouble) in try Clock.now() }
+    let isBlocked = facts.block.map { !$0.isOver(at: now) } ?? false
+    return isBlocked ? .blocked : .replacedByPass
   }
 
   /// With the codes that the reserve of this host has used, and the fleet may not know yet.

@@ -36,8 +36,12 @@ struct MoveToFleet {
     {
       throw .replacedByPass
     }
+    let isBlocked = try keeping { () throws(StoreTrouble) in
+      try store.isBlocked(Account(name: own.user, uid: own.uid), at: { now })
+    }
+    if user.mark == nil, isBlocked { throw .blockedHere }
     let isNew = user.mark == nil
-    let request = try request(for: user)
+    let request = try request(for: user, at: now)
     let mark: MoveMark
     if case .put(_, let version) = request { mark = .push(version: version) } else { mark = .merge }
     if user.mark != mark { try keeping { () throws(StoreTrouble) in try user.write(mark) } }
@@ -54,9 +58,9 @@ struct MoveToFleet {
   }
 
   /// What to ask, by what the fleet has now.
-  private func request(for user: MovingUser) throws(MoveFault) -> MoveRequest {
+  private func request(for user: MovingUser, at now: UnixTime) throws(MoveFault) -> MoveRequest {
     let own = user.enrollment
-    let moving = MoveRequest.Moving(own.with(uid: nil), user.state)
+    let moving = user.moving(at: now)
     let found = try standing(of: own.user)
     switch found.person {
     // The same one, from this push before it was stopped, or from a host with a copy of the files.
@@ -108,5 +112,16 @@ struct MoveToFleet {
   private func ask(_ request: MoveRequest) throws(MoveFault) -> MoveAnswer {
     guard let answer = MoveAnswer.decode(try verifiers.move(request)) else { throw .unknown }
     return answer
+  }
+}
+
+extension MovingUser {
+  /// Without passes and replaced enrollments that have ended.
+  fileprivate func moving(at now: UnixTime) -> MoveRequest.Moving {
+    var (enrollment, state) = (enrollment.with(uid: nil), state)
+    enrollment.passes = enrollment.openPasses(state, at: now)
+    enrollment.suspended = []
+    state.reconcile(with: enrollment)
+    return MoveRequest.Moving(enrollment, state)
   }
 }

@@ -66,6 +66,11 @@ package struct ManagementHandler: FrameHandler {
       _ = try store.standing(of: request.name)
       if !database.writesFormer { return .notServed }
     }
+    if case .put(let moving, _) = request, moving.isNew,
+      try !store.mayWriteNew(of: request.name)
+    {
+      return .notServed
+    }
     guard case .fetch(let name, let isForced) = request else {
       return VerifierAnswer(to: .management, try moved(request, on: host, to: store))
     }
@@ -173,6 +178,9 @@ extension MoveRequest {
 }
 
 extension MoveRequest.Moving {
+  /// Whether an older verifier does not read it.
+  fileprivate var isNew: Bool { !enrollment.passes.isEmpty || !enrollment.suspended.isEmpty }
+
   fileprivate func placed(on host: [UInt8]) -> MoveRequest.Moving {
     MoveRequest.Moving(enrollment, state.placed(on: host))
   }

@@ -70,7 +70,7 @@ extension PersonRequest.Verb {
   /// Whether an older verifier does not read what it writes.
   var isNew: Bool {
     switch self {
-    case .block: true
+    case .block, .level(.exempt(until: .some)): true
     case .tell, .unlock, .end, .forget, .level, .resynchronize, .unblock, .former, .restore: false
     }
   }

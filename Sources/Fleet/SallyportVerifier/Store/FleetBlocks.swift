@@ -41,6 +41,11 @@ extension FleetStore {
   private func set(_ block: FleetBlock?, of account: Account) throws(StoreTrouble) -> Bool {
     var isDone = false
     try change(account.name) { (old, state) throws(StoreTrouble) in
+      // By the files of a host, which do not say it.
+      if block != nil, case .taken = old.place {
+        isDone = false
+        return nil
+      }
       isDone = block != nil || old.block != nil
       if !isDone { return nil }
       var new = old

@@ -235,13 +235,6 @@ private enum UsedOffline: EventWord {
   var word: [UInt8] { bytes(of: self == .used ? "used-away" : "used-before") }
 }
 
-extension BackupCodeSet {
-  /// Of the backup codes alone; scratch codes lie behind them.
-  var bitsOfCodes: UInt64 {
-    digests.count < 64 ? 1 << UInt64(digests.count) - 1 : UInt64.max
-  }
-}
-
 extension Record {
   fileprivate func usedCodes(of set: BackupCodeSet) -> UInt64 {
     guard let codes = state.backupCodes, codes.setID == set.id else { return 0 }

@@ -93,3 +93,10 @@ extension FleetStore {
     return enrollment
   }
 }
+
+extension BackupCodeSet {
+  /// Of the backup codes alone; scratch codes lie behind them.
+  var bitsOfCodes: UInt64 {
+    digests.count < 64 ? 1 << UInt64(digests.count) - 1 : UInt64.max
+  }
+}

@@ -14,6 +14,8 @@ struct SessionAct {
   let user: UserName
   let verb: Act.Verb
   let facts: [Act.Fact]
+  /// Whether the month of the store has no room for it: for both its lines, or for neither.
+  private let isTooMuch: Bool
 
   init(_ change: EnrollmentChange, of user: UserName, by client: Client, in store: Store) {
     let (verb, facts) = Act.told(change)
@@ -25,6 +27,12 @@ struct SessionAct {
   ) {
     (self.store, self.client, self.user) = (store, client, user)
     (self.verb, self.facts) = (verb, facts)
+    // Helpers have a bound of their own.
+    let month = (try? Clock.now())?.internetText.map { String($0.prefix(7)) }
+    isTooMuch =
+      if user == client.account.name, let month {
+        (try? store.hasEnoughOwnActs(of: user, month: month)) ?? false
+      } else { false }
   }
 
   func note(_ stage: Act.Stage) {
@@ -47,10 +55,8 @@ struct SessionAct {
   private func keep(_ text: String) {
     do throws(StoreTrouble) {
       guard let time = try Clock.now().internetText else { return }
-      let month = String(time.prefix(7))
-      // Helpers have a bound of their own.
-      if user == client.account.name, try store.hasEnoughOwnActs(of: user, month: month) { return }
-      try store.append(acts: ["\(time) \(text)"], month: month)
+      if isTooMuch { return }
+      try store.append(acts: ["\(time) \(text)"], month: String(time.prefix(7)))
     } catch {
       if case .noStore = error { return }
       SessionLog.write(

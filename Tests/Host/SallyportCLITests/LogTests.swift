@@ -144,6 +144,9 @@ import Testing
           + "system has the rest"
       ])
     #expect(try run("log", "alice", "--json").json(Shown.self).warnings.isEmpty)
+    // Also of what they filled before.
+    let later = try run("log", "--since", "10m", "--json").json(Shown.self)
+    #expect(later.acts.count == 1 && later.warnings == shown.warnings)
   }
 
   /// Only root writes there; what a name or a crash left is still no line and no escape.

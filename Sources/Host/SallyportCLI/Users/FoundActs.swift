@@ -20,7 +20,7 @@ struct FoundActs {
     for month in months where month >= first {
       do throws(StoreTrouble) {
         guard let found = try store.acts(of: month) else { continue }
-        take(found) { $0.time >= start && $0.concerns(fields) }
+        take(found, since: start) { $0.concerns(fields) }
       } catch {
         warnings.append(Message(error, at: Invocation(verb: "log", store: nil)).text)
       }
@@ -32,7 +32,10 @@ struct FoundActs {
     records = ordered.map(\.element)
   }
 
-  private mutating func take(_ found: StoredActs, where isMeant: (ActRecord) -> Bool) {
+  /// What somebody changed himself counts from the beginning of the month, as the bound does.
+  private mutating func take(
+    _ found: StoredActs, since start: UnixTime, where isMeant: (ActRecord) -> Bool
+  ) {
     var (broken, own): (Int, [[UInt8]: Int]) = (0, [:])
     for line in found.lines {
       guard let record = ActRecord(line: line) else {
@@ -40,8 +43,8 @@ struct FoundActs {
         continue
       }
       guard isMeant(record) else { continue }
-      records.append(record)
       if let user = record.ownOfSession { own[user, default: 0] += 1 }
+      if record.time >= start { records.append(record) }
     }
     if records.count > FoundActs.most {
       records.removeFirst(records.count - FoundActs.most)

@@ -132,12 +132,12 @@ import Testing
       "\(done.aside)")
     #expect(done.answer.contains("\nhelpdesk  root  \(machine.root)/policy:2\n"))
     #expect(try check("[default]\nhelpdesk = root\n").aside.contains("may help nobody"))
-    let wrong = try check("[default]\nhelpdesk = root\nhelpdesk_may = block\nhelpdesk_fro = x\n")
+    let wrong = try check("[default]\nhelpdesk = root\nhelpdesk_may = reset\nhelpdesk_fro = x\n")
     #expect(wrong.status == 78)
     #expect(
       wrong.aside == """
-        \(machine.root)/policy:3: helpdesk_may: expected status, unlock and pass, each once or \
-        not, found "block"
+        \(machine.root)/policy:3: helpdesk_may: expected status, unlock, pass, pass-enroll and \
+        block, each once or not, found "reset"
         \(machine.root)/policy:4: unknown key, found "helpdesk_fro". Did you mean: helpdesk_for
         sallyport: \(machine.root)/policy has 2 errors
 

@@ -102,13 +102,17 @@ session required pam_permit.so
     def enters(self, name, *typed, **more):
         return self.login(name, *typed, **more)[0]
 
-    def enroll(self, name):
-        """At a login with a password. The secret, the code that was typed, and the backup codes."""
+    def enroll(self, name, given=None):
+        """At a login with a password, and with `given` as the code. The secret, the code that was typed, and the
+        backup codes."""
         child = Child([*self.machine.enter(), "pamtester", "first", name, "authenticate", "acct_mgmt", "open_session"],
                       timeout=60)
         try:
             child.expect("[Pp]assword: ?$")
             child.answer(PASSWORD)
+            if given:
+                child.expect("code: ?$")
+                child.sendline(given)
             child.expect(r"Set it up now\? \[y/n\]: ?$")
             child.sendline("y")
             child.expect("secret=([A-Z2-7]+)")

@@ -1,21 +1,25 @@
 """Power cuts: what was accepted stays used, and every enrollment is whole, the old or the new."""
 
+import json
 import shutil
 import subprocess
 import time
 from collections import Counter
 from typing import NamedTuple
 
+from account_faults import KEY, raw
 from disks import KINDS, Cutter, MountFailed, RecordedDisk
-from modules import BASE32, code
-from support.pam_driver import AUTH_ERR, SUCCESS, Driver
+from modules import BASE32, SECRET, code
+from support.pam_driver import AUTH_ERR, LIVE, SUCCESS, Driver
 from record import when
 from support.sallyport import sallyport
-from subjects import USER, Answers, result_of
+from subjects import USER, Answers, result_of, wrong_code
 
 OTHER = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 OTHER_BYTES = b"12345678901234567890"
 KEPT = 3  # this number of the answers accepted last are tried again
+CLAIMS = 3  # of a pass that enrolls
+ACCOUNTS = ("daemon", "bin", "games", "man", "lp", "mail", "news", "nobody")  # on any machine
 
 
 class Entered(NamedTuple):
@@ -27,11 +31,31 @@ class Entered(NamedTuple):
 
 
 class Changing(NamedTuple):
-    """A verb that ran between two moments; before and after it one of two secrets is right."""
+    """A verb, or a login with a pass, that ran between two moments; after it this secret is
+    right, and before it that of the one before."""
 
     user: str
     begun: int
     ended: int
+    secret: bytes
+
+
+class Claimed(NamedTuple):
+    """A pass that enrolls, and the moment at which its last claim was accepted."""
+
+    user: str
+    code: str
+    moment: int
+
+
+def wanted(changes, moment):
+    """Which results the codes of these changes of one user, one of each, may have after the cut."""
+    old, new = [SUCCESS, AUTH_ERR], [AUTH_ERR, SUCCESS]
+    if len(changes) == 1:
+        return [[SUCCESS]]
+    if moment < changes[1].begun:
+        return [old]
+    return [new] if moment >= changes[1].ended else [old, new]
 
 
 class Cuts:
@@ -41,14 +65,17 @@ class Cuts:
         directory = setting.place(f"power-{kind.replace(' ', '-')}")
         self.directory, self.disk = directory, RecordedDisk(directory, kind)
         self.subject = setting.kind(self.disk.place)
-        self.at = int(time.time()) // 600 * 600 + 3600
+        self.now = int(time.time())
+        self.at = self.now // 600 * 600 + 3600
         self.answers = Answers(self.subject, "totp", self.at)
-        self.entered, self.changes = [], []
+        self.entered, self.changes, self.claimed = [], [], []
+        self.spans = []  # in which something was changed: two moments
         if not setting.ours:  # whose enrollment is long ago, and on the disk
             subprocess.run(["sync", "-f", self.disk.place], check=True)
         self.log_in(logins)
         if setting.ours:
             self.change(logins // 4)
+            self.replace()
         self.end = self.disk.written
 
     def log_in(self, count):
@@ -70,14 +97,52 @@ class Cuts:
     def change(self, count):
         """Users enrolled, then enrolled again: at every moment one of the two secrets is right."""
         for turn in range(count):
-            user = f"user{turn}"
-            for secret, more in ((BASE32, []), (OTHER, ["--force"])):
+            self.enroll(f"user{turn}", BASE32, SECRET)
+            self.enroll(f"user{turn}", OTHER, OTHER_BYTES, "--force")
+
+    def enroll(self, user, text, secret, *more):
+        begun = self.disk.written
+        self.command("enroll", "--user", user, "--allow-missing", "--no-confirm", "--secret-from",
+                     "-", *more, typed=text)
+        self.changes.append(Changing(user, begun, self.disk.written, secret))
+
+    def command(self, *words, **more):
+        done = sallyport(*words, "--json", "--store", self.subject.root, **more)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def replace(self):
+        """Users whose phones a login with a pass replaces; of one it is only claimed."""
+        services = self.subject.services(self.directory / "replacing.pam")
+        line = self.subject.line()
+        services.write("sshd", f"auth {line} enroll", f"account {line}",
+                       "account required pam_permit.so")
+        with Driver(services) as driver:
+            for user in ACCOUNTS:
+                self.enroll(user, BASE32, SECRET)
                 begun = self.disk.written
-                done = sallyport(
-                    "enroll", "--user", user, "--allow-missing", "--no-confirm", "--json",
-                    "--secret-from", "-", *more, "--store", self.subject.root, typed=secret)
-                assert done.returncode == 0, done.stderr
-                self.changes.append(Changing(user, begun, self.disk.written))
+                given = self.command("pass", user, "--enroll")["pass"]
+                self.spans.append((begun, self.disk.written))
+                if user == ACCOUNTS[-1]:
+                    results = [self.log_in_by(driver, user, given)[0] for _ in range(CLAIMS)]
+                    assert results == [[SUCCESS]] * CLAIMS, results
+                    self.claimed.append(Claimed(user, given, self.disk.written))
+                    continue
+                begun = self.disk.written
+                results, secret = self.log_in_by(driver, user, given, "y", LIVE, "")
+                assert results == [SUCCESS] * 2, results
+                self.changes.append(Changing(user, begun, self.disk.written, secret))
+
+    def log_in_by(self, driver, user, *typed):
+        """The results of the phases, and the secret that was shown, if any was."""
+        shown = []
+
+        def live(uri):
+            shown.append(raw(uri))
+            return code(self.now, shown[0])
+        driver.send("sshd", user, *typed, at=self.now, rhost="192.0.2.7", sets=KEY,
+                    phases=("auth", "acct") if len(typed) > 1 else ("auth",))
+        return driver.verdict(live).results, *shown
 
     def moments(self, most):
         """Right after each success, and any time; in their order."""
@@ -85,7 +150,8 @@ class Cuts:
         # Not before the enrollment of our user is there: at the first success it is.
         any_time = [self.dice.randrange(right_after[0], self.end) for _ in right_after]
         chosen = self.dice.sample(right_after, min(most, len(right_after)))
-        during = [self.dice.randint(one.begun, one.ended) for one in self.changes]
+        spans = self.spans + [(one.begun, one.ended) for one in self.changes]
+        during = [self.dice.randint(*span) for span in spans]
         return sorted(chosen + self.dice.sample(any_time, min(most, len(any_time)))
                       + self.dice.sample(during, min(most, len(during))))
 
@@ -100,6 +166,7 @@ class Cuts:
             services = subject.services(self.directory / "after.pam")
             with Driver(services) as driver:
                 section.case(label, *self.used_stays_used(driver, moment),
+                             *self.claims_stay(driver, moment),
                              self.next_one(driver, subject), *self.wholes(driver, subject, moment))
         finally:
             cutter.unmount()
@@ -113,6 +180,13 @@ class Cuts:
             elif result != AUTH_ERR:
                 yield "locked out", f"{result} for a used code"
 
+    def claims_stay(self, driver, moment):
+        """A pass that was claimed as often as it may be is good for no further login."""
+        for one in self.claimed:
+            if one.moment <= moment:
+                result = result_of(driver, one.user, one.code, self.now)
+                yield when(result != AUTH_ERR, "claimed once more", f"{one.user}: {result}")
+
     def next_one(self, driver, subject):
         """The owner gets in at the end of all times that the test knows."""
         at = self.answers.at + 6000
@@ -124,14 +198,13 @@ class Cuts:
         at = self.answers.at + 6000
         for user in dict.fromkeys(one.user for one in self.changes if one.begun <= moment):
             mine = [one for one in self.changes if one.user == user]
-            if moment < mine[0].ended or (mine[-1].ended < moment and self.dice.random() > 0.1):
+            is_past = mine[-1].ended < moment and user not in ACCOUNTS
+            if moment < mine[0].ended or (is_past and self.dice.random() > 0.1):
                 continue  # not enrolled for sure yet, or long past
-            results = [result_of(driver, user, text, at)
-                       for text in (code(at), code(at, OTHER_BYTES))]
-            wanted = ([AUTH_ERR, SUCCESS],) if moment >= mine[1].ended else (
-                [SUCCESS, AUTH_ERR],) if moment < mine[1].begun else (
-                [SUCCESS, AUTH_ERR], [AUTH_ERR, SUCCESS])
-            if results not in wanted:
+            # A torn save of the state counts every code up to the next login as used.
+            result_of(driver, user, wrong_code(at - 600), at - 600)
+            results = [result_of(driver, user, code(at, one.secret), at) for one in mine]
+            if results not in wanted(mine, moment):
                 yield "half an enrollment", f"{user}: {results}"
 
 

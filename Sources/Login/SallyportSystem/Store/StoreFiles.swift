@@ -153,6 +153,9 @@ func zero(_ file: borrowing Descriptor) {
 }
 
 /// Replaces the user's file by a synced one, and wipes the old one.
+///
+/// First the name that went is synced: after a power cut btrfs else has both, and a file with two
+/// names is refused.
 func move(
   _ file: Path, from source: borrowing Descriptor, to directory: borrowing OpenUserDirectory
 ) throws(StoreTrouble) {
@@ -161,6 +164,7 @@ func move(
   // SAFETY: the C strings live for the call.
   let result = unsafe sys_rename(source.number, file.cString, target, file.cString)
   try check(result, "rename", directory.location.path)
+  try check(sys_sync(source.number), "fsync", directory.location.path)
   try check(sys_sync(target), "fsync", directory.location.path)
   if let old { zero(old) }
 }

@@ -13,8 +13,10 @@ package struct FleetBlock: Equatable, Sendable {
     (self.since, self.until, self.helper) = (since, until, helper)
   }
 
-  /// A clock that was set back lets it hold again.
-  package func isOver(at now: UnixTime) -> Bool { until.map { now >= $0 } ?? false }
+  /// As the files of a machine have it.
+  package func block(of user: UserName) -> Block {
+    Block(user: user, uid: nil, until: until, since: since, helper: helper)
+  }
 }
 
 extension Fields {

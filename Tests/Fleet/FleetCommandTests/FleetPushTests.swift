@@ -175,6 +175,17 @@ private struct Answer: Decodable {
     #expect(try host.isJudgedHere("daemon"))
   }
 
+  /// Until it has ended, no login uses his files.
+  @Test func `goes on with somebody who is blocked while he is on the way`() throws {
+    let host = try MovingHost()
+    _ = try host.bench.enroll("daemon")
+    host.fleet.book.withLock { $0.fault = ("put", false, .failure(.unknown)) }
+    #expect(host.push("--user", "daemon").status == 75)
+    try makeBlock("daemon", at: host.bench.directory)
+    #expect(host.push("--user", "daemon").status == 0)
+    #expect(host.fleet.has("daemon") != nil)
+  }
+
   /// A verifier of before reads no passes.
   @Test(arguments: [true, false])
   func `takes along a pass that is open, and none that has ended`(_ isOpen: Bool) throws {

@@ -19,12 +19,7 @@ extension FleetPerson {
     if case .enrolled(let moving) = facts.place, moving.enrollment.user != account.name {
       throw .move(.notServed, nil)
     }
-    let blocked = facts.block.map { block in
-      Store.Blocked(
-        inFleet: Block(
-          user: account.name, uid: nil, until: block.until, since: block.since,
-          helper: block.helper))
-    }
+    let blocked = facts.block.map { Store.Blocked(inFleet: $0.block(of: account.name)) }
     return PersonRecord(
       enrolled(by: facts), facts.note, logins: facts.logins, blocked: blocked)
   }

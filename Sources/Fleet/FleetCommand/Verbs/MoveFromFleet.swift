@@ -79,7 +79,7 @@ struct MoveFromFleet {
     let answer = try looking { () throws(MoveFault) in try verifiers.manage(body) }
     guard case .told(let facts)? = PersonAnswer.decode(answer) else { return .notAllowed }
     let now = try keeping { () throws(StoreTrouble) in try Clock.now() }
-    let isBlocked = facts.block.map { !$0.isOver(at: now) } ?? false
+    let isBlocked = facts.block.map { !$0.block(of: name).isOver(at: now) } ?? false
     return isBlocked ? .blocked : .replacedByPass
   }
 

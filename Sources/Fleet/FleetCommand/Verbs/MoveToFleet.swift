@@ -21,11 +21,13 @@ struct MoveToFleet {
 
   /// Throws nothing where he is in the fleet, and not here any more.
   func push(_ account: Account) throws(MoveFault) {
-    let done: Void? = try store.moved(account) { (user) throws(MoveFault) in try push(user) }
+    let done: Void? = try store.moved(account) { (user) throws(MoveFault) in
+      try push(user, of: account)
+    }
     guard done != nil else { throw .notEnrolled }
   }
 
-  private func push(_ user: MovingUser) throws(MoveFault) {
+  private func push(_ user: MovingUser, of account: Account) throws(MoveFault) {
     if case .take = user.mark { throw .beingTaken }
     // Which no fleet has; one that is on its way was asked before.
     let own = user.enrollment
@@ -36,11 +38,12 @@ struct MoveToFleet {
     {
       throw .replacedByPass
     }
-    let isBlocked = try keeping { () throws(StoreTrouble) in
-      try store.isBlocked(Account(name: own.user, uid: own.uid), at: { now })
-    }
-    if user.mark == nil, isBlocked { throw .blockedHere }
     let isNew = user.mark == nil
+    // One that is on its way goes on: no login uses his files until it has ended.
+    if isNew, try keeping({ () throws(StoreTrouble) in try store.isBlocked(account, at: { now }) })
+    {
+      throw .blockedHere
+    }
     let request = try request(for: user, at: now)
     let mark: MoveMark
     if case .put(_, let version) = request { mark = .push(version: version) } else { mark = .merge }

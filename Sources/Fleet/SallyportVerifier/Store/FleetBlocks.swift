@@ -13,13 +13,13 @@ extension FleetStore {
     guard let block = try rowBesideDecoy(of: account.name.bytes)?.document.block else {
       return false
     }
-    return !block.isOver(at: try now())
+    return !block.block(of: account.name).isOver(at: try now())
   }
 
   /// Whether this blocks now.
-  func isHeld(_ block: FleetBlock?) throws(StoreTrouble) -> Bool {
+  func isHeld(_ block: FleetBlock?, of name: UserName) throws(StoreTrouble) -> Bool {
     guard let block else { return false }
-    return !block.isOver(at: try now())
+    return !block.block(of: name).isOver(at: try now())
   }
 
   /// Whether what older verifiers do not read may be saved. Asks the database: what `migrate

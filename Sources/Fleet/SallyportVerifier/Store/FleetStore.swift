@@ -231,7 +231,7 @@ package struct FleetStore: ManagedStore, Sendable {
   package func create(_ enrollment: Enrollment, _ state: LoginState) throws(StoreTrouble) {
     try change(enrollment.user) { (old, _) throws(StoreTrouble) in
       // Or blocked, since it was asked.
-      let isBlocked = try isHeld(old.block)
+      let isBlocked = try isHeld(old.block, of: enrollment.user)
       if isBlocked || old.enrollment != nil { throw .exists(path: "fleet") }
       var new = old
       new.begin(enrollment)

@@ -16,7 +16,8 @@ extension FleetStore {
     let key = try key(of: record)
     let done = try eachTurn(key, record) { (row) throws(StoreTrouble) -> (Bool?) in
       guard record.enrollment.isClaimed(by: claim, row.state, at: now),
-        var document = try self.row(of: key)?.document, try !isHeld(document.block)
+        var document = try self.row(of: key)?.document,
+        try !isHeld(document.block, of: enrollment.user)
       else { return false }
       var (former, next) = (row.state, row.state)
       former.reconcile(with: record.enrollment)

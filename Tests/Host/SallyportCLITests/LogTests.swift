@@ -140,7 +140,7 @@ import Testing
     #expect(ContinuousClock.now - start < .seconds(60))
     #expect(
       shown.warnings == [
-        "acts/2026-03: what eve changed himself is there no more than 200 times; the log of the "
+        "acts/2026-03: only the first 200 changes that eve made himself are kept; the log of the "
           + "system has the rest"
       ])
     #expect(try run("log", "alice", "--json").json(Shown.self).warnings.isEmpty)

@@ -53,8 +53,10 @@ struct FoundActs {
     for (user, count) in own.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) })
     where count >= Store.mostOwnActs {
       warnings.append(
-        "acts/\(found.month): what \(printable(user, limit: 64)) changed himself is there no more "
-          + "than \(Store.mostOwnActs / 2) times; the log of the system has the rest")
+        "acts/\(found.month): only the first \(Store.mostOwnActs / 2) changes that "
+          + "\(printable(user, limit: 64)) made himself are kept; the log of the system has the "
+          + "rest"
+      )
     }
     if broken > 0 {
       warnings.append("acts/\(found.month): \(counted(broken, "line")) cannot be read")

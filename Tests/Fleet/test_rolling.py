@@ -3,8 +3,10 @@ former version are: Tests/Fleet/former builds them.
 
 test_a_fleet_is_brought_to_the_next_version_and_nobody_is_refused
 test_module_service_and_verifier_of_either_version_work_together
+test_a_block_and_a_pass_wait_for_the_end_of_the_migration_and_hold_on_hosts_of_either_version
 """
 
+import json
 import os
 import threading
 import time
@@ -248,3 +250,56 @@ def test_module_service_and_verifier_of_either_version_work_together(former, fig
     assert former.twice() == []
     same = Path(MODULE).read_bytes() == OLD_MODULE.read_bytes()
     figure(f"the module of the former version is {'the same, byte for byte' if same else 'another one'}")
+
+
+def test_a_block_and_a_pass_wait_for_the_end_of_the_migration_and_hold_on_hosts_of_either_version(former):
+    """A verifier of the former version could not read the row, and her phone must stay good until then."""
+    one, _, three = former.hosts
+    # This one is of the next version; the others stay as they are.
+    one.stop()
+    one.use()
+    one.prepare({})
+    one.start()
+    secret, _, backup = one.enroll("alice")
+    waiting = ["block", "alice"], ["pass", "alice"], ["pass", "alice", "--enroll"]
+
+    def refused(hint):
+        for words in waiting:
+            done = one.sallyport(*words)
+            assert done.returncode != 0 and hint in done.stderr, (words, done.stdout + done.stderr)
+
+    def done(*words):
+        done = one.sallyport(*words)
+        assert done.returncode == 0, (words, done.stdout + done.stderr)
+        return done.stdout
+
+    def enters(typed):
+        """On which hosts; of a code that is good, on the first of them alone."""
+        return [host.name for host in former.hosts if host.enters("alice", typed)]
+
+    if not migrate(former):
+        pytest.skip("the former version has the same tables")
+    # A verifier of the former version answers no such question.
+    refused("sallyport: ")
+    assert three.enters("alice", backup[0])
+    for verifier in former.verifiers:
+        bring(verifier, VERIFIER)
+        refused("sallyport: ")
+    refused("migrate --finish")
+    assert three.enters("alice", backup[1])
+    status, said = new(former, "migrate", "--finish")
+    assert status == 0, said
+    done("block", "alice")
+    assert enters(backup[2]) == []
+    done("block", "alice", "--undo")
+    assert enters(backup[2]) == [one.name], "a refused code is not used"
+    given = json.loads(done("pass", "alice", "--enroll", "--json"))["pass"]
+    other, _, codes = one.enroll("alice", given)
+    [old] = totp(secret, at=time.time() + 30)
+    assert [enters(typed) for typed in (old, backup[3], given)] == [[], [], []]
+    assert three.enters("alice", codes[0]) and one.enters("alice", codes[1])
+    done("restore", "alice", "--yes")
+    [replaced] = totp(other, at=time.time() + 30)
+    assert [enters(typed) for typed in (replaced, codes[2])] == [[], []]
+    [old] = totp(secret, at=time.time() + 30)
+    assert three.enters("alice", old) and former.twice() == []

@@ -67,3 +67,14 @@ def test_a_fault_at_any_system_call_leaves_the_old_level_or_the_new_one(
     assert [entry for entry in os.listdir(store.directory / "users") if entry[0] == "."] == []
     assert os.listdir(note.parent) == ["carol"]
     figure(f"{fault} at {len(places)} system calls of {new}: then {outcomes}")
+
+
+def test_the_name_that_went_is_synced_before_the_one_that_came(carol, store, tmp_path):
+    """Else a power cut on btrfs leaves the note two names, and it is refused."""
+    store.enroll()
+    report = tmp_path / "strace"
+    assert verb(store, "require", "strace", "-y", "-o", str(report)).returncode == 0
+    users, notes = re.escape(str(store.directory / "users")), re.escape(str(store.directory / "unenrolled"))
+    order = re.findall(rf'renameat2?\(\d+<({users})>, .*"carol"|fsync\(\d+<({users}|{notes})>', report.read_text())
+    after = [synced for _, synced in order[[bool(renamed) for renamed, _ in order].index(True) + 1:]]
+    assert after[:2] == [str(store.directory / "users"), str(store.directory / "unenrolled")], order

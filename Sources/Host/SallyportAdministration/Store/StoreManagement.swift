@@ -104,6 +104,9 @@ extension StoreFolder {
 
 extension StoreFolder {
   /// Makes a file here, puts it in its place in another directory, and syncs that.
+  ///
+  /// First the name that went is synced: after a power cut btrfs else has both, and a file with two
+  /// names is refused.
   func put(_ text: Secret, as file: Path, in target: borrowing StoreFolder) throws(StoreTrouble) {
     let made = Leftover.named(Leftover.unfinished, hexadecimal(try Random.identifier()))
     // SAFETY: the C strings live for the calls. After a success there is no such file.
@@ -111,6 +114,7 @@ extension StoreFolder {
     try write(text, as: made)
     let result = unsafe sys_rename(number, made.cString, target.number, file.cString)
     try check(result, "rename", target.path / file)
+    try sync()
     try target.sync()
   }
 

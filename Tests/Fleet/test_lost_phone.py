@@ -23,6 +23,8 @@ def test_a_block_on_one_host_holds_on_all_until_it_is_lifted(cast):
     secret, _, backup = one.enroll("alice")
     done(one.sallyport("block", "alice"))
     assert "blocked" in done(one.sallyport("status", "alice"))
+    [listed] = json.loads(done(three.sallyport("list", "--fleet", "--blocked", "--json")))["users"]
+    assert listed["user"] == "alice" and listed["place"] == "enrolled" and listed["blocked"]["since"]
     [code] = totp(secret, at=time.time() + 30)
     assert not any(host.enters("alice", typed) for host in cast.hosts for typed in (code, backup[0]))
     done(one.sallyport("block", "alice", "--undo"))

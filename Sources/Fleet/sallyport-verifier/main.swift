@@ -189,7 +189,7 @@ struct Run: ParsableCommand {
       [
         .question: questions, .reserve: ReserveHandler(database, questions.logins, common.policy),
         .status: StatusHandler(database, verifier: name, started: now),
-        .management: ManagementHandler(database),
+        .management: ManagementHandler(database, common.policy),
       ])
   }
 

@@ -148,20 +148,6 @@ import Testing
     #expect(run("verify", user, typing: [.types(codes[1])]).status == 0)
   }
 
-  @Test func `List names who of this machine is enrolled in the fleet, where it is asked to`()
-    throws
-  {
-    _ = try enroll()
-    #expect(run("exempt", "root").status == 0)
-    let files = run("list")
-    #expect(files.aside.contains("hint: sallyport list --fleet"))
-    #expect(!files.answer.contains(user))
-    let listed = run("list", "--fleet")
-    #expect(listed.status == 0 && listed.answer.contains("\n1 enrolled\n"), "\(listed.aside)")
-    #expect(listed.answer.contains("nobody   phone"))
-    #expect(run("list", "--fleet", "--store", own.path + "/files").status == 64)
-  }
-
   @Test func `Resync brings an authenticator of the fleet into step`() throws {
     let enrolled = try enroll()
     let record = try #require(try fleet.load(try account()))

@@ -145,6 +145,11 @@ extension FrameHandler {
   }
 }
 
+extension ManagementHandler {
+  /// Under the policy of no file.
+  init(_ database: Database) { self.init(database, FleetPolicy(in: "/var/empty/no-policy")) }
+}
+
 /// As a host asks it.
 func hostFrame(_ asked: LoginQuestion, isOwn: Bool, uid: UInt32?) throws -> Secret {
   var question = asked

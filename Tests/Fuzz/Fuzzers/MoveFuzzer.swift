@@ -9,7 +9,7 @@ extension Fuzzer {
   /// them the rest is.
   static let move = Fuzzer(name: "move") { input in
     var input = Input(input)
-    let kind = input.byte() % 8
+    let kind = input.byte() % 10
     let rest = input.remaining()
     switch kind {
     case 0:
@@ -41,10 +41,24 @@ extension Fuzzer {
       must((1...RosterRequest.most).contains(request.names.count), "asks about too many")
       let again = unwrapped(request.encoded(), "does not write what it read")
       must(bytes(again) == rest, "a roster's request")
-    case _:
+    case 7:
       guard let answer = RosterAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a roster's answer")
+    case _: checkLists(rest, isAnswer: kind == 9)
     }
+  }
+}
+
+/// Of what `list --fleet` asks and is told.
+private func checkLists(_ frame: [UInt8], isAnswer: Bool) {
+  if isAnswer {
+    guard let answer = PeopleAnswer.decode(frame) else { return }
+    must(unwrapped(answer.encoded(), "does not write what it read") == frame, "a page of people")
+  } else {
+    guard let request = PeopleRequest.decode(secret(frame)) else { return }
+    must((1...PeopleRequest.most).contains(request.count), "asks about too many")
+    let again = unwrapped(request.encoded(), "does not write what it read")
+    must(bytes(again) == frame, "a request of a page")
   }
 }
 

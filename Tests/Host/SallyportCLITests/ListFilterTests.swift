@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ["--never-enrolled", "--locked"], ["--fleet", "--exempt"], ["--idle", "90"], ["--idle", "0d"],
+    ["--never-enrolled", "--locked"], ["--idle", "90"], ["--idle", "0d"],
   ])
   func `Has no conditions that nobody can meet`(words: [String]) {
     #expect(bench.run(arguments: ["list"] + words).status == 64)

@@ -11,18 +11,23 @@ package enum ManagementRequest: Sendable {
   case move(MoveRequest)
   case person(PersonRequest)
   case roster(RosterRequest)
+  case people(PeopleRequest)
 }
 
 /// Answers root's commands on hosts that may enroll people of the fleet. Another host learns
 /// nothing.
 package struct ManagementHandler: FrameHandler {
   let database: Database
+  private let policies: FleetPolicy
 
-  package init(_ database: Database) { self.database = database }
+  package init(_ database: Database, _ policies: FleetPolicy) {
+    (self.database, self.policies) = (database, policies)
+  }
 
   package func read(_ body: Secret) -> ManagementRequest? {
     MoveRequest.decode(body).map { .move($0) } ?? PersonRequest.decode(body).map { .person($0) }
       ?? RosterRequest.decode(body).map { .roster($0) }
+      ?? PeopleRequest.decode(body).map { .people($0) }
   }
 
   package func name(in request: ManagementRequest) -> [UInt8]? { request.name?.bytes }
@@ -47,6 +52,8 @@ package struct ManagementHandler: FrameHandler {
       case .roster(let request):
         return VerifierAnswer(
           to: .management, RosterAnswer.told(try store.roster(of: request.names)))
+      case .people(let request):
+        return VerifierAnswer(to: .management, try store.people(request, under: policies))
       }
     } catch {
       if store.wasAway { return .databaseAway }
@@ -124,7 +131,7 @@ extension ManagementRequest {
     switch self {
     case .move(let request): request.name
     case .person(let request): request.name
-    case .roster: nil
+    case .roster, .people: nil
     }
   }
 
@@ -133,7 +140,7 @@ extension ManagementRequest {
     switch self {
     case .move(let request): request.action
     case .person(let request): request.verb.action
-    case .roster: "looked for enrollments:"
+    case .roster, .people: "looked for enrollments:"
     }
   }
 
@@ -141,7 +148,7 @@ extension ManagementRequest {
   fileprivate var service: StaticString {
     switch self {
     case .move: "sallyport-fleet"
-    case .person, .roster: "sallyport"
+    case .person, .roster, .people: "sallyport"
     }
   }
 }

@@ -17,8 +17,7 @@ extension Statement {
 extension FleetStore {
   /// Of each of them, by one statement. Somebody whose rows cannot be believed is one of them.
   func roster(of names: [UserName]) throws(StoreTrouble) -> [RosterAnswer.Entry] {
-    let keys = names.map(\.bytes)
-    try fetch(keys, by: Statement.loadAll, [.text(FleetStore.array(keys))])
+    try load(all: names.map(\.bytes))
     return names.map { name in
       do throws(StoreTrouble) {
         return try row(of: name.bytes).entry
@@ -26,6 +25,11 @@ extension FleetStore {
         return RosterAnswer.Entry(.unreadable, nil)
       }
     }
+  }
+
+  /// As `load` does of one.
+  func load(all keys: [[UInt8]]) throws(StoreTrouble) {
+    try fetch(keys, by: Statement.loadAll, [.text(FleetStore.array(keys))])
   }
 
   /// A text of PostgreSQL for an array of bytes: `{"\\x616c","\\x62"}`.

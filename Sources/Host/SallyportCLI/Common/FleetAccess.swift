@@ -21,4 +21,7 @@ package protocol FleetAccess {
   func doctorFacts(_ store: Store, in context: Context) throws(CommandError) -> FleetFacts?
   /// What the fleet has of these people.
   func roster(of names: [UserName]) -> FleetRoster
+  /// All people who have a row in the fleet, in the order of their names, a page at a time.
+  /// What is thrown after a page is of the rest.
+  func eachPage(_ body: ([FleetMember]) throws(CommandError) -> Void) throws(CommandError)
 }

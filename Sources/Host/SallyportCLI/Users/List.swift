@@ -10,7 +10,7 @@ import SallyportSystem
 struct List: Verb {
   static let configuration = CommandConfiguration(abstract: "List all enrolled users.")
 
-  @Flag(help: "Instead, the accounts of this machine that are enrolled in its fleet.")
+  @Flag(help: "Instead, the people of this machine's fleet.")
   var fleet = false
 
   @OptionGroup var filter: ListFilter
@@ -19,9 +19,6 @@ struct List: Verb {
 
   func validate() throws {
     if fleet, shared.store != nil { throw ValidationError("--fleet takes no --store") }
-    if fleet, filter.neverEnrolled || filter.exempt || filter.blocked {
-      throw ValidationError("--fleet takes no --never-enrolled, --exempt and --blocked")
-    }
   }
 
   private struct Answer: Encodable {
@@ -33,7 +30,7 @@ struct List: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
-    if fleet { return try runForFleet(store, context) }
+    if fleet { return try listFleet(store, context) }
     if filter.listsNames { return try listNames(store, context) }
     let now = try context.time()
     let (levels, unread) =
@@ -73,35 +70,6 @@ struct List: Verb {
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
     }
     if let worst { throw CommandError(worst, "the list is incomplete") }
-  }
-
-  private func runForFleet(_ store: Store, _ context: Context) throws(CommandError) {
-    guard let fleet = context.fleet else { throw .noFleet }
-    try fleet.mustBeHost()
-    let (names, mayLackPeople) = try accountNames(on: context.machine)
-    let now = try context.time()
-    let progress = Progress(of: names.count, on: context.terminal)
-    defer { progress.end() }
-    var (rows, all): ([ListRow], Int) = ([], 0)
-    for (number, name) in names.enumerated() {
-      try context.stopIfInterrupted(.nothingChanged)
-      let account = try storing { () throws(StoreTrouble) in try Accounts.find(name) }
-      let policy = context.policy(at: nil, for: account, in: store)
-      if policy.isFleet {
-        let record = try fleet.person(account, under: policy, in: context).record()
-        if let found = try? record.enrolled.get() {
-          all += 1
-          if filter.takes(found.enrollment, found.state, at: now, under: { policy }) {
-            rows.append(ListRow(found.enrollment, found.state))
-          }
-        }
-      }
-      progress.show(number + 1)
-    }
-    rows.sort { $0.user.bytes.lexicographicallyPrecedes($1.user.bytes) }
-    progress.end()
-    tell(rows, of: all, at: now, context.output(shared))
-    if mayLackPeople { throw .peopleUnseen("not seen: people") }
   }
 
   /// Names an enrollment that cannot be read.

@@ -13,7 +13,7 @@ package struct PeopleRequest: Equatable, Sendable {
   /// 1 to `most`.
   package let count: Int
 
-  /// So many as a frame holds at their longest.
+  /// As many as a frame holds at their longest.
   package static let most = 60
 
   package init(after: [UInt8], count: Int = most) { (self.after, self.count) = (after, count) }
@@ -124,7 +124,7 @@ extension PeopleAnswer: FrameAnswer {
   }
 
   /// Total: any bytes give an answer to this request that is written to the same bytes, or nil.
-  /// Whoever asks on after its last name comes to an end.
+  /// Asking on after its last name comes to an end.
   package static func decode(_ frame: [UInt8], to request: PeopleRequest) -> PeopleAnswer? {
     guard let answer = decode(frame) else { return nil }
     guard case .told(let entries, let isLast) = answer else { return answer }

@@ -126,7 +126,7 @@ private final class PeopleLine: FleetVerifiers {
     #expect(json.contains("\"until\" : \"2026-03-04T04:53:20Z\""), "\(json)")
   }
 
-  /// The accounts of people here are this machine's own: whoever they are, the fleet has none.
+  /// The accounts of people here are this machine's own, and the fleet has none of them.
   @Test func `has accounts here of which the fleet has nothing, where that is asked`() throws {
     let done = list(["--never-enrolled", "--json"], by: PeopleLine(try some()))
     #expect([0, 75].contains(done.status))

@@ -140,7 +140,7 @@ struct `What a host is told of all people of the fleet` {
   }
 
   // decisive
-  @Test func `is the same where the host may not enroll, whoever is there`() throws {
+  @Test func `is the same where the host may not enroll, with people or without`() throws {
     let before = try answer(PeopleRequest(after: []), enrolls: false)
     try enroll("alice")
     #expect(try answer(PeopleRequest(after: []), enrolls: false) == before)

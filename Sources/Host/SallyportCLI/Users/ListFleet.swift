@@ -47,7 +47,7 @@ private struct FleetList {
   /// Aligns a page with those before it.
   private var above: [String]?
   private var facts: [Facts] = []
-  /// Of whom the fleet has something, where that is asked.
+  /// The names of all rows, where that is asked.
   private var known: Set<[UInt8]> = []
 
   init(_ filter: ListFilter, at now: UnixTime, _ output: Output) {

@@ -10,6 +10,8 @@ import time
 
 import pytest
 from support.codes import totp
+from support.host import PASSWORD
+from support.service import soon
 
 
 def done(said):
@@ -43,9 +45,16 @@ def test_a_pass_that_enrolls_replaces_the_phone_on_all_hosts_until_it_is_restore
         assert not host.enters("alice", typed)
     assert not two.enters("alice", first), "it was used to enroll"
     assert three.enters("alice", codes[0])
+    enrolled = time.time()
+    # She is told of what comes after the second in which she enrolled.
+    assert soon(lambda: time.time() > enrolled + 1, 5)
     done(one.sallyport("restore", "alice", "--yes"))
     [new] = totp(other, at=time.time() + 30)
     for host, typed in zip(cast.hosts, (new, codes[1], given)):
         assert not host.enters("alice", typed)
     [old] = totp(secret, at=time.time() + 30)
-    assert two.enters("alice", old) and cast.twice() == []
+    told = done(two.machine.run(
+        "pamtester", "-I", "rhost=192.0.2.9", "first", "alice", "authenticate", "acct_mgmt", input=f"{PASSWORD}\n{old}\n",
+        check=False))
+    assert "Since your last login:" in told and "what a pass had replaced was restored" in told, told
+    assert cast.twice() == []

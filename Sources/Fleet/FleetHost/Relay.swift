@@ -87,7 +87,9 @@ package struct Relay: FleetSide {
       log(.error, text)
       return .trouble(mayBeTheCallers: false)
     }
-    switch result(fleet, question, log) {
+    // A verifier of the former version does not read it.
+    let silent: LogWriter = { _, _ in }
+    switch result(fleet, question, question.isAboutNotices ? silent : log) {
     case .answer(let answer): return answer
     case .away: return try answerWhileAway(question, log)
     }
@@ -157,7 +159,8 @@ package struct Relay: FleetSide {
         question.refused("another machine answers in a verifier's place, with a key of its own"))
       return .away
     case .unknown:
-      news(.warning, question.refused("no answer came; the result is unknown"))
+      let write = question.isAboutNotices ? log : news
+      write(.warning, question.refused("no answer came; the result is unknown"))
       return .answer(.trouble(mayBeTheCallers: true))
     case .revoked:
       log(.error, question.refused("the fleet does not know this host: sallyport fleet join"))
@@ -182,6 +185,7 @@ package struct Relay: FleetSide {
     case .prompt(.enrolled, let shape):
       guard case .prepare = question.verb, !shape.isRemembered else { return nil }
       return .prompt(.unknown, shape)
+    case .told: return nil
     case .prompt, .skip, .enroll, .outcome, .notEnrolled, .level, .count, .done, .changed, .flaw,
       .trouble, .notServed:
       return answer
@@ -206,7 +210,7 @@ package struct Relay: FleetSide {
       return .trouble(mayBeTheCallers: true)
     }
     switch question.verb {
-    case .prepare, .enrolled:
+    case .prepare, .enrolled, .notices:
       let answer = try offline(reserve, .prepare(mayEnroll: false, after: .none), question)
       guard case .prompt(_, let shape) = answer else { break }
       // For everybody alike.
@@ -258,7 +262,13 @@ extension LoginQuestion {
 
   /// How long it may take: of the 5 s that a call of the module has, and of the 8 s for a whole
   /// login. A verifier has answered, or said that it cannot, in little more than 2 s.
-  private var most: UInt64 { if case .remember = verb { 800 } else { 2400 } }
+  private var most: UInt64 {
+    if case .remember = verb { return 800 }
+    return isAboutNotices ? 800 : 2400
+  }
+
+  /// Nobody is refused for what becomes of that: what it comes to, the next question says.
+  fileprivate var isAboutNotices: Bool { if case .notices = verb { true } else { false } }
 
   fileprivate var millisecondsToAsk: UInt64 {
     let now = sys_monotonic()

@@ -198,8 +198,8 @@ extension Login {
   ) throws(StoreTrouble) -> ReturnCode {
     // A pass proves this login, and nothing beyond it.
     if proof.isPass { return .ignore }
-    guard let pending = try authority.enrolled(account, in: context) else { return .ignore }
-    tell(of: proof, pending, account)
+    guard let (pending, notices) = try told(account, context, proof) else { return .ignore }
+    tell(notices, of: proof, pending, account)
     let missing = mayEnroll ? lacking(pending) : Factors()
     let answer = missing.isEmpty ? .ignore : try complete(account, pending, missing)
     // Nothing is remembered of a login that ends here.
@@ -207,27 +207,33 @@ extension Login {
     return answer
   }
 
-  private func tell(of proof: Proof, _ pending: PendingLogin, _ account: Account) {
-    if host.isSilent { return }
-    var text = notices(of: pending, after: proof)
-    add(leftOf: pending, after: proof, account, to: &text)
-    if !text.bytes.isEmpty { tell(text, pending.policy) }
+  /// What is enrolled, and what happened since the owner was told last.
+  @inline(never) private func told(_ account: Account, _ context: LoginContext, _ proof: Proof)
+    throws(StoreTrouble) -> (PendingLogin, LogLine)?
+  {
+    if context.policy.tells, !host.isSilent {
+      do throws(StoreTrouble) {
+        if let (pending, notices) = try authority.notices(
+          for: account, by: proof.authenticator, in: context)
+        {
+          return (pending, notices.isEmpty ? LogLine("") : .notices(notices, at: try store.now()))
+        }
+      } catch {
+        // Nobody is refused for that.
+        _ = report(error)
+      }
+    }
+    guard let pending = try authority.enrolled(account, in: context) else { return nil }
+    return (pending, LogLine(""))
   }
 
-  /// What happened since the owner was told last; empty where nothing did.
-  private func notices(of pending: PendingLogin, after proof: Proof) -> LogLine {
-    var line = LogLine("")
-    if !pending.policy.tells { return line }
-    do throws(StoreTrouble) {
-      let now = try store.now()
-      let notices = pending.notices(at: now)
-      if notices.isEmpty { return line }
-      line = .notices(notices, at: now)
-      try pending.settle(notices, by: proof, in: store)
-    } catch {
-      _ = report(error)
-    }
-    return line
+  private func tell(
+    _ notices: LogLine, of proof: Proof, _ pending: PendingLogin, _ account: Account
+  ) {
+    if host.isSilent { return }
+    var text = notices
+    add(leftOf: pending, after: proof, account, to: &text)
+    if !text.bytes.isEmpty { tell(text, pending.policy) }
   }
 
   /// How many backup codes are left, where one was used or they are few.

@@ -28,6 +28,10 @@ package protocol CodeAuthority: AnyObject {
   ) throws(StoreTrouble) -> Outcome
   /// nil: not enrolled, for certain.
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
+  /// The same after a login that this authenticator proved, or with nil a backup code; and what its
+  /// owner is to be told, which counts as told then. nil also where that cannot be asked.
+  func notices(for account: Account, by name: Label?, in context: LoginContext)
+    throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
   /// The level that applies now to a user who is not enrolled.
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble) -> EnrollmentLevel
   /// From now on, and for as long as the policy says, `address` is not asked for a code.
@@ -43,6 +47,12 @@ package protocol CodeAuthority: AnyObject {
   ) throws(StoreTrouble) -> Amendment
   /// Counts a login of a user who is not enrolled; how many there were, including this one.
   func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32
+}
+
+extension CodeAuthority {
+  package func notices(for account: Account, by name: Label?, in context: LoginContext)
+    throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
+  { nil }
 }
 
 /// What came of a change.

@@ -29,6 +29,13 @@ extension LoginQuestion {
     case .enrolled:
       guard let pending = try enrolled(authority, in: context) else { return .notEnrolled }
       return .prompt(.enrolled, pending.shape(at: try store.now()))
+    case .notices(let name):
+      guard let account,
+        let (pending, notices) = try authority.notices(
+          for: account, by: name, in: context)
+      else { return .notEnrolled }
+      let shape = pending.shape(at: try store.now())
+      return notices.isEmpty ? .prompt(.enrolled, shape) : .told(shape, notices)
     case .level:
       guard let account else { return nil }
       return .level(try authority.level(of: account, in: context))

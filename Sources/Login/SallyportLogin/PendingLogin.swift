@@ -111,24 +111,6 @@ package final class PendingLogin: Sendable {
     }
   }
 
-  /// What its owner is to be told. Nothing where somebody else has the record.
-  package func notices(at now: UnixTime) -> [OwnerNotice] {
-    record.map { $0.state.notices(of: $0.enrollment, at: now) } ?? []
-  }
-
-  /// They were told, after a login that this proved. If it cannot be saved, they are told again.
-  package func settle(
-    _ told: [OwnerNotice], by proof: Proof, in store: some RecordStore
-  ) throws(StoreTrouble) {
-    guard let record else { return }
-    _ = try store.transact(record, asKnown: true) {
-      (enrollment, state) throws(StoreTrouble) -> (Bool, LoginState) in
-      var state = state
-      state.settle(told, by: proof, of: enrollment)
-      return (true, state)
-    }
-  }
-
   /// The id of the enrollment.
   package var enrollmentID: UInt64 {
     switch basis {

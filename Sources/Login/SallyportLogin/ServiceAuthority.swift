@@ -12,6 +12,8 @@ package final class ServiceAuthority: CodeAuthority {
   /// How often a question is sent that the service closes without reading it, which it does to who
   /// waits longest where too many connect at once.
   private static let sendings = 3
+  /// For `notices`, of the time of the login.
+  private static let millisecondsToTell: UInt64 = 1500
   /// Whether the service may be one that says when it begins. One of the former version closes the
   /// connection to who asks for that, having done nothing, and is asked in its own.
   private var waits = true
@@ -74,6 +76,31 @@ package final class ServiceAuthority: CodeAuthority {
     if case .notEnrolled = answer { return nil }
     guard case .prompt(.enrolled, let shape) = answer else { throw trouble(in: answer) }
     return PendingLogin(.enrolled(account), shape, context)
+  }
+
+  /// It keeps no login waiting, nor ends one: whatever comes but an answer, nothing is told. A
+  /// service of the former version closes the connection.
+  package func notices(for account: Account, by name: Label?, in context: LoginContext)
+    throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
+  {
+    if !isForRoot { return nil }
+    let (before, waits) = (millisecondsLeft, waits)
+    millisecondsLeft = min(before, Self.millisecondsToTell)
+    let share = millisecondsLeft
+    defer {
+      millisecondsLeft = before - (share - min(share, millisecondsLeft))
+      self.waits = waits
+    }
+    do throws(StoreTrouble) {
+      let answer = try ask(.notices(by: name), of: account.name.bytes, in: context)
+      if case .told(let shape, let notices) = answer {
+        return (PendingLogin(.enrolled(account), shape, context), notices)
+      }
+      guard case .prompt(.enrolled, let shape) = answer else { return nil }
+      return (PendingLogin(.enrolled(account), shape, context), [])
+    } catch {
+      return nil
+    }
   }
 
   package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)

@@ -212,6 +212,31 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(reserve.verbs.withLock { $0 }.isEmpty)
   }
 
+  /// The next question, of what is enrolled, is the one that counts.
+  @Test func `is logged nothing about where a verifier cannot say what its owner is told`() throws {
+    let former = ScriptedVerifiers { (_) throws(TransportFault) in
+      VerifierAnswer(to: .question, [])
+    }
+    for line in [former, ScriptedVerifiers(.unknown)] {
+      let answer = try ask(handler(line), .notices(by: Label("phone")))
+      #expect({ if case .trouble = answer { true } else { false } }())
+      #expect(try #require(line.asked.withLock { $0.first }).within <= 800)
+    }
+    #expect(lines.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `is told what the verifier tells, who has an account here`() throws {
+    let phone = Shape.Authenticator(name: Label("phone"), kind: .totp, digits: .six)
+    let shape = Shape(
+      enrollmentID: 9, authenticators: [phone], hasScratchCodes: false, backupCodesLeft: nil,
+      wait: 0, isRemembered: false)
+    let told = ServiceAnswer.told(shape, [.wrongCodes(2), .passUsed(UnixTime(5), from: nil)])
+    let line = ScriptedVerifiers(told)
+    #expect(try ask(handler(line), .notices(by: Label("phone"))) == told)
+    #expect(try ask(handler(line), .notices(by: nil), of: "nobody-here") == .notServed)
+    #expect(try ask(handler(line), .notices(by: nil), on: .everybody) == .notServed)
+  }
+
   // MARK: not known
 
   @Test(arguments: [(TransportFault.unknown, true), (.revoked, false)])
@@ -254,6 +279,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
       #expect(try ask(handler, prepare, of: name, under: policy, from: elsewhere) == alice)
     }
     #expect(try ask(handler, .enrolled, under: policy) == alice)
+    #expect(try ask(handler, .notices(by: nil), under: policy) == alice)
     #expect(try ask(handler, try attempt(), under: policy) == accepted)
     for context in reserve.contexts.withLock({ $0 }) {
       // Whatever is kept of the user, `exempt` too.

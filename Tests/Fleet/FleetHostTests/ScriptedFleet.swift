@@ -72,7 +72,7 @@ final class ScriptedReserve: OfflineReserve {
     case .attempt:
       verbs.withLock { $0.append("attempt") }
       return .outcome(outcome)
-    case .enrolled, .level, .remember, .count, .rehearse, .amend:
+    case .enrolled, .level, .remember, .count, .rehearse, .amend, .notices:
       Issue.record("asked for it")
       return nil
     }

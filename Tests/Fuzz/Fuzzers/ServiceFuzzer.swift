@@ -16,12 +16,16 @@ extension Fuzzer {
   /// The first byte says to which verb the rest answers.
   static let serviceAnswer = Fuzzer(name: "service-answer") { input in
     var input = Input(input)
-    let verb = verbs[Int(input.byte() % 7)]
+    let verb = verbs[Int(input.byte() % 8)]
     let frame = input.remaining()
     guard let answer = ServiceAnswer.decode(frame, to: verb) else { return }
     must(unwrapped(answer.encoded(), "does not write what it read") == frame, "written otherwise")
     must(isAnswer(answer, to: verb), "\(answer) to \(verb)")
     if case .prompt(_, let shape) = answer { isWithinBounds(shape) }
+    if case .told(let shape, let notices) = answer {
+      isWithinBounds(shape)
+      must((1...14).contains(notices.count), "how many notices")
+    }
   }
 }
 
@@ -30,7 +34,7 @@ private var verbs: [LoginQuestion.Verb] {
   [
     .prepare(mayEnroll: true, after: .password),
     .attempt(secret([]), knownAs: nil, as: .firstPass), .enrolled, .level, .remember, .count,
-    .amend(.remove(Label("phone")), to: 1),
+    .amend(.remove(Label("phone")), to: 1), .notices(by: nil),
   ]
 }
 
@@ -46,7 +50,7 @@ private func isWithinBounds(_ policy: Policy) {
 
 private func isWithinBounds(_ verb: LoginQuestion.Verb, of request: LoginQuestion) {
   switch verb {
-  case .prepare, .enrolled, .level, .count, .rehearse: break
+  case .prepare, .enrolled, .level, .count, .rehearse, .notices: break
   case .remember:
     if case .address = request.origin { return }
     must(false, "remembers no address")
@@ -87,6 +91,7 @@ private func isAnswer(_ answer: ServiceAnswer, to verb: LoginQuestion.Verb) -> B
   switch (verb, answer) {
   case (_, .trouble), (_, .notServed), (.prepare, .skip), (.attempt, .outcome),
     (.enrolled, .notEnrolled), (.enrolled, .prompt(.enrolled, _)), (.level, .level),
+    (.notices, .notEnrolled), (.notices, .prompt(.enrolled, _)), (.notices, .told),
     (.count, .count), (.remember, .done), (.amend, .done), (.amend, .changed), (.amend, .flaw):
     true
   case (.prepare, .prompt(let status, let shape)): status == .enrolled || !shape.isRemembered

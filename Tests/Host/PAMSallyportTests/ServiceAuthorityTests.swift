@@ -151,6 +151,31 @@ struct `A service that answers what cannot be` {
     #expect(gone.requests.map(\.waits) == [true, true, true, true])
   }
 
+  /// A service of the former version closes the connection, as this one does.
+  @Test func `keeps no login waiting that asks what its owner is told, and ends none`() throws {
+    let service = try OddService(.prompt(.enrolled, shape), closing: 1..<3)
+    let authority = ServiceAuthority(at: service.path)
+    #expect(try authority.notices(for: alice, by: nil, in: context) == nil)
+    #expect(try authority.enrolled(alice, in: context)?.shape == shape)
+    #expect(service.requests.map(\.waits) == [true, false, true])
+    for answer in [
+      ServiceAnswer.notServed, .trouble(mayBeTheCallers: false), .notEnrolled, .level(.offer),
+    ] {
+      let odd = ServiceAuthority(at: try OddService(answer).path)
+      #expect(try odd.notices(for: alice, by: nil, in: context) == nil)
+    }
+    #expect(try ServiceAuthority(at: "/nowhere").notices(for: alice, by: nil, in: context) == nil)
+    let user = ServiceAuthority(at: service.path, isForRoot: false)
+    #expect(try user.notices(for: alice, by: nil, in: context) == nil)
+    #expect(service.requests.count == 3)
+    let slow = try OddService(.prompt(.enrolled, shape), takes: 1600)
+    let patient = ServiceAuthority(at: slow.path)
+    #expect(try patient.notices(for: alice, by: nil, in: context) == nil)
+    #expect(try patient.enrolled(alice, in: context)?.shape == shape)
+    let left = slow.requests.map(\.millisecondsLeft)
+    #expect(left.count == 2 && left[0] <= 1500 && (3000...3600).contains(left[1]), "\(left)")
+  }
+
   @Test func `is there for a user's program also where it is not`() {
     #expect(ServiceAuthority(at: "/nowhere/socket", isForRoot: false).canBeAsked())
     #expect(!ServiceAuthority(at: "/nowhere/socket").canBeAsked())

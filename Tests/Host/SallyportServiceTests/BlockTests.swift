@@ -18,7 +18,7 @@ private struct Fleet: FleetSide {
 
   func answer(_ question: LoginQuestion, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer? {
     switch question.verb {
-    case .prepare, .enrolled:
+    case .prepare, .enrolled, .notices:
       let phone = Label("phone" as StaticString)
       return .prompt(
         .enrolled,

@@ -74,14 +74,10 @@ import Testing
     return application.shown
   }
 
-  /// The service has the state to itself.
-  private let told =
-    isThroughService
-    ? []
-    : [
-      "Since your last login: 2 wrong codes from elsewhere; \"pixel\" was added to your "
-        + "enrollment 3 days ago."
-    ]
+  private let told = [
+    "Since your last login: 2 wrong codes from elsewhere; \"pixel\" was added to your "
+      + "enrollment 3 days ago."
+  ]
 
   @Test func `is one line`() throws {
     try happen()

@@ -43,7 +43,7 @@ import Testing
   /// All that a verb says, in words.
   private func facts(_ verb: LoginQuestion.Verb) throws -> String {
     switch verb {
-    case .prepare, .enrolled, .level, .remember, .count, .rehearse: "\(verb)"
+    case .prepare, .enrolled, .level, .remember, .count, .rehearse, .notices: "\(verb)"
     case .attempt(let typed, let known, let role): "\(bytes(typed)) \(known as Any) \(role)"
     case .amend(let change, let id): try "\(id) \(facts(change))"
     }

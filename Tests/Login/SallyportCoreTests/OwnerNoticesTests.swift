@@ -47,7 +47,7 @@ import Testing
       let proof = try #require(try respond(typed, after: seconds, from: origin).proof)
       let notices = state.notices(
         of: enrollment, at: UnixTime(`The owner`.enrolled + seconds))
-      state.settle(notices, by: proof, of: enrollment)
+      state.settle(notices, by: proof.authenticator, of: enrollment)
       return notices
     }
 
@@ -129,8 +129,7 @@ import Testing
     let shown = alice.state.notices(of: alice.enrollment, at: now)
     _ = try alice.respond("000000", after: 201, from: elsewhere)
     try alice.add("tablet", after: 202)
-    let proof = Proof.authenticator(name: try label("phone"), drift: 0)
-    alice.state.settle(shown, by: proof, of: alice.enrollment)
+    alice.state.settle(shown, by: try label("phone"), of: alice.enrollment)
     let later = try added("tablet", after: 202)
     #expect(try alice.logIn(after: 300, from: home) == [.wrongCodes(1), later])
   }
@@ -180,6 +179,35 @@ import Testing
       try added("pixel", after: 50 * Self.day), try added("tablet", after: 1000)
     )
     #expect(try alice.logIn(after: 2000, from: home) == [pixel, tablet])
+  }
+
+  // MARK: who asks
+
+  @Test func `is told there alone where she has just logged in`() throws {
+    var alice = try alice()
+    _ = try alice.logIn(after: 60, from: home)
+    func isTold(_ name: String?, _ origin: Origin, after seconds: Int64) throws -> Bool {
+      alice.state.hasJustUsed(
+        try name.map { try label($0) }, of: alice.enrollment, from: origin,
+        at: UnixTime(Self.enrolled + seconds))
+    }
+    for seconds: Int64 in [60, 359, -239] {
+      #expect(try isTold("phone", .address(home), after: seconds))
+      #expect(try !isTold("phone", .address(elsewhere), after: seconds))
+      #expect(try !isTold("pixel", .address(home), after: seconds))
+      #expect(try !isTold(nil, .address(home), after: seconds))
+    }
+    for seconds: Int64 in [360, -240] {
+      #expect(try !isTold("phone", .address(home), after: seconds))
+    }
+    _ = try alice.told("7KMF-2X9Q-D4TW-0HZA", after: 600, from: elsewhere)
+    #expect(try isTold(nil, .address(elsewhere), after: 600))
+    // Which other logins share.
+    for origin in [Origin.unknown, .local(own: false)] {
+      let use = Use(time: UnixTime(Self.enrolled + 700), origin: origin, service: nil)
+      alice.state.backupCodes?.lastUse = use
+      #expect(try !isTold(nil, origin, after: 700))
+    }
   }
 
   // MARK: on disk

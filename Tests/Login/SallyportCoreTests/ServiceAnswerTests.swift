@@ -9,21 +9,23 @@ import Testing
       .prepare(mayEnroll: true, after: .password),
       .attempt(try secret("123456"), knownAs: nil, as: .firstPass), .enrolled, .level, .remember,
       .count, .amend(.remove(Label("phone")), to: 1), .rehearse,
+      .notices(by: Label("phone")),
     ]
   }
 
   /// Which verbs it answers, by their place in `verbs`.
   private func places(_ answer: ServiceAnswer) -> [Int] {
     switch answer {
-    case .prompt(.enrolled, _): [0, 2]
+    case .prompt(.enrolled, _): [0, 2, 8]
+    case .told(let shape, _): shape.isAway ? [] : [8]
     case .prompt, .skip, .enroll: [0]
     case .outcome: [1]
-    case .notEnrolled: [2]
+    case .notEnrolled: [2, 8]
     case .level: [3]
     case .done: [4, 6, 7]
     case .count: [5]
     case .changed, .flaw: [6]
-    case .trouble, .notServed: [0, 1, 2, 3, 4, 5, 6, 7]
+    case .trouble, .notServed: [0, 1, 2, 3, 4, 5, 6, 7, 8]
     }
   }
 
@@ -32,7 +34,7 @@ import Testing
     switch answer {
     case nil, .trouble, .notServed, .flaw, .changed: 0
     case .outcome(.refused), .count: 1
-    case .prompt(_, let shape): shape.isRemembered ? 2 : 1
+    case .prompt(_, let shape), .told(let shape, _): shape.isRemembered ? 2 : 1
     case .enroll(let level): 2 + Int(level.rawValue)
     case .level(let level): 1 + Int(level.rawValue)
     case .skip, .outcome(.accepted), .notEnrolled, .done: 9
@@ -85,6 +87,17 @@ import Testing
       wait: nil, isRemembered: true)
     #expect(
       ServiceAnswer.decode(prompt + [1, 3, 1, 0, 0x33], to: verbs[0]) == .prompt(.enrolled, shape))
+    let told: [UInt8] = [1, 0x96, 0x0f] + prompt[3...] + [1, 3, 1, 0, 0x55]
+    let five: [UInt8] = [5, 0, 0, 0, 0, 0, 0, 0]
+    let unremembered = Shape(
+      enrollmentID: 9, authenticators: [authenticator], hasScratchCodes: true, backupCodesLeft: 3,
+      wait: nil, isRemembered: false)
+    #expect(
+      ServiceAnswer.decode(told + [2, 1, 3, 0, 2, 0] + five, to: verbs[8])
+        == .told(unremembered, [.wrongCodes(3), .added(Label("x"), UnixTime(5))]))
+    for none in [[], [0], [1, 2, 1] + five, [1, 0], [1, 7] + five, [15, 1, 3, 0]] as [[UInt8]] {
+      #expect(ServiceAnswer.decode(told + none, to: verbs[8]) == nil, "\(none)")
+    }
     #expect(ServiceAnswer.decode([1, 0x69], to: verbs[0]) == .skip)
     #expect(ServiceAnswer.decode([1, 0x3c, 0x33], to: verbs[0]) == .enroll(.required))
     #expect(ServiceAnswer.decode([1, 0x33, 0x5a], to: verbs[3]) == .level(.voluntary))

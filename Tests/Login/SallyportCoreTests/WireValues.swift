@@ -61,7 +61,7 @@ extension Seeded {
         as: pick([
           .firstPass, .last(givingBack: nil), .last(givingBack: charge()), .claim(next()),
         ])),
-      .enrolled, .level, .remember, .count, .rehearse,
+      .enrolled, .level, .remember, .count, .rehearse, .notices(by: nil), .notices(by: label()),
     ]
     let changes: [EnrollmentChange] = [
       .create(enrollment), .add(enrollment.authenticators, backupCodes: enrollment.backupCodes),
@@ -119,12 +119,19 @@ extension Seeded {
       .prompt(.notEnrolled, shape(isRemembered: false)),
       .prompt(.unknown, shape(isRemembered: false)),
     ]
+    let (shape, time) = (shape(isRemembered: false), anyTime())
+    let notices: [OwnerNotice] = [
+      .wrongCodes(UInt16(number(0...65_535))), .added(shape.authenticators[0].name, time),
+      .passGiven(time), .passUsed(time, from: nil),
+      .passUsed(time, from: NetworkAddress(high: next(), low: next())), .restored(time),
+    ]
+    let told = notices.map { ServiceAnswer.told(shape, [$0]) } + [.told(shape, notices)]
     let levels: [EnrollmentLevel] = [.refuse, .required, .offer, .remind, .voluntary]
     let rest: [ServiceAnswer] = [
       .skip, .notEnrolled, .count(0), .count(UInt32(truncatingIfNeeded: next())), .done, .changed,
       .trouble(mayBeTheCallers: false), .trouble(mayBeTheCallers: true), .notServed,
     ]
-    return prompts + rest + outcomes.map { .outcome($0) } + flaws.map { .flaw($0) }
+    return prompts + told + rest + outcomes.map { .outcome($0) } + flaws.map { .flaw($0) }
       + levels.map { .level($0) } + [.required, .offer, .remind].map { .enroll($0) }
   }
 

@@ -92,6 +92,12 @@ package struct LoginHandler: FrameHandler {
       {
         return nil
       }
+      var question = question
+      if case .notices(let name) = question.verb,
+        try !store.hasJustLetIn(question.account, by: name, from: context.origin)
+      {
+        question.verb = .enrolled
+      }
       let answer = try question.answer(from: store, in: context, enrolling: nil)
       if case .amend(let change, _) = question.verb, case .done = answer,
         let name = UserName(question.name)
@@ -168,7 +174,7 @@ private enum Right: Equatable {
     // What would have to end in a new enrollment is refused there as by any login that cannot.
     case .attempt(let typed, let known, .claim):
       return .attempt(typed, knownAs: known, as: .last(givingBack: nil))
-    case .attempt, .enrolled, .level, .remember, .count: return verb
+    case .attempt, .enrolled, .level, .remember, .count, .notices: return verb
     case .rehearse, .amend: return nil
     }
   }

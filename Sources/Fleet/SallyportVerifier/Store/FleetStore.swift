@@ -196,6 +196,7 @@ package struct FleetStore: ManagedStore, Sendable {
         record.enrollment, isClosed ? row.state.closedToStrangers : row.state)
       if isClosed { state.other = row.state.other }
       if database.writesFormer { state.keepOrigins(of: row.state) }
+      if !database.writesNew { state.notices = OwnerNotices() }
       let sealed = try sealing { () throws(RowFault) in
         try database.key.body(state, row.mark, of: key)
       }
@@ -302,8 +303,9 @@ package struct FleetStore: ManagedStore, Sendable {
   func saveBoth(
     _ document: FleetDocument, _ state: LoginState?, of key: [UInt8], over old: RowVersion?
   ) throws(StoreTrouble) -> Bool {
-    var document = document
+    var (document, state) = (document, state)
     if !database.writesFormer { document.ended = [] }
+    if !database.writesNew { state?.notices = OwnerNotices() }
     let mark: RowVersion
     if let old { mark = old } else { mark = try markOfNothing(key) }
     let bodies = try sealing { () throws(RowFault) in

@@ -111,7 +111,8 @@ enum RowFault: Error, Equatable {
 }
 
 extension FleetKey {
-  private static let form: UInt8 = 1
+  /// Of a state whose owner is told nothing, and of one with what she is told in front.
+  private static let (form, withNotices): (UInt8, UInt8) = (1, 2)
 
   /// Opens both columns.
   func row(_ columns: Columns, of name: [UInt8]) throws(RowFault) -> Row {
@@ -120,11 +121,14 @@ extension FleetKey {
     else { throw .noState }
     let digest = try digest(of: enrollment)
     let opened = try open(enrollment, state, version: version, of: name)
-    guard opened.body.starts(with: [Self.form]) else { throw .unreadable }
+    let form = opened.body.first
+    guard form == Self.form || form == Self.withNotices else { throw .unreadable }
     let body = opened.body.dropFirst()
     guard body.starts(with: digest) else { throw .otherEnrollment }
     let trusted = number(body.dropFirst(digest.count).prefix(8))
-    let kept = try read([UInt8](body.dropFirst(digest.count + 8)), beside: opened.document)
+    let kept = try read(
+      [UInt8](body.dropFirst(digest.count + 8)), form == Self.withNotices,
+      beside: opened.document)
     let seen = LastSeen(
       version: version, serial: opened.document.serial,
       digest: number(try self.digest(of: state)), opened.document.enrollment, kept)
@@ -155,14 +159,21 @@ extension FleetKey {
     return (document, body.bytes(in: 0..<body.count))
   }
 
-  private func read(_ bytes: [UInt8], beside document: FleetDocument) throws(RowFault)
-    -> LoginState?
+  private func read(_ bytes: [UInt8], _ hasNotices: Bool, beside document: FleetDocument)
+    throws(RowFault) -> LoginState?
   {
     guard let enrolled = document.enrollment else {
-      guard bytes.isEmpty else { throw .unreadable }
+      guard bytes.isEmpty, !hasNotices else { throw .unreadable }
       return nil
     }
-    guard let state = LoginState.read(bytes) else { throw .unreadable }
+    let length = hasNotices ? OwnerNotices.length : 0
+    guard var state = LoginState.read([UInt8](bytes.dropFirst(length))) else {
+      throw .unreadable
+    }
+    if hasNotices {
+      guard let notices = OwnerNotices([UInt8](bytes.prefix(length))) else { throw .unreadable }
+      state.notices = notices
+    }
     guard state.enrollmentID == enrolled.id else { throw .otherEnrollment }
     return state
   }
@@ -192,7 +203,10 @@ extension FleetKey {
   func body(
     _ state: LoginState?, _ mark: RowVersion, of name: [UInt8]
   ) throws(RowFault) -> [UInt8] {
-    var bytes = [Self.form] + mark.digest + number(mark.distrust)
+    let notices = state?.notices ?? OwnerNotices()
+    let isTold = notices.withoutPlace != OwnerNotices()
+    var bytes = [isTold ? Self.withNotices : Self.form] + mark.digest + number(mark.distrust)
+    if isTold { bytes += notices.bytes }
     if let state {
       guard let fields = state.written() else { throw .unreadable }
       bytes += fields

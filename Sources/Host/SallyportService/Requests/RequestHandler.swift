@@ -104,7 +104,7 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
   /// Whether root has blocked him here, where that decides: what root's verbs ask goes on.
   private func isBlocked(_ question: LoginQuestion) throws(StoreTrouble) -> Bool {
     switch question.verb {
-    case .enrolled, .remember, .count, .rehearse: return false
+    case .enrolled, .remember, .count, .rehearse, .notices: return false
     case .amend(let change, _): guard change.isNewWayIn else { return false }
     case .prepare, .attempt, .level: break
     }
@@ -192,7 +192,7 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
     case .attempt(let typed, let known, _):
       .attempt(typed, knownAs: known, as: .last(givingBack: nil))
     case .enrolled, .level: verb
-    case .remember, .count, .amend, .rehearse: nil
+    case .remember, .count, .amend, .rehearse, .notices: nil
     }
   }
 
@@ -219,7 +219,8 @@ extension LoginQuestion.Verb {
   fileprivate var mayBeSaved: Bool {
     switch self {
     case .attempt, .remember, .count, .rehearse, .amend: true
-    case .prepare, .enrolled, .level: false
+    // Who waits no more is not told; that is bounded by his time alone.
+    case .prepare, .enrolled, .level, .notices: false
     }
   }
 }

@@ -32,6 +32,11 @@ extension Proof {
     case .authenticator, .backupCode: false
     }
   }
+
+  /// Which one's code it was; nil: none's.
+  package var authenticator: Label? {
+    if case .authenticator(let name, _) = self { name } else { nil }
+  }
 }
 
 /// Why a login was refused: for the log, never for the person who typed.

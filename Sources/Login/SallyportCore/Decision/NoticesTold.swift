@@ -3,11 +3,12 @@
 extension LoginState {
   /// These were told at a login. Events count as told only where the authenticator that proved the
   /// login is older than all of them: the one that a thief added does not use up the notice of it.
+  /// `name`: nil after a backup code.
   package mutating func settle(
-    _ told: [OwnerNotice], by proof: Proof, of enrollment: Enrollment
+    _ told: [OwnerNotice], by name: Label?, of enrollment: Enrollment
   ) {
     var (older, latest) = (UnixTime(Int64.min), notices.told)
-    if case .authenticator(let name, _) = proof, let index = enrollment.index(of: name) {
+    if let name, let index = enrollment.index(of: name) {
       older = enrollment.authenticators[index].created
     }
     var isTold = true
@@ -20,6 +21,22 @@ extension LoginState {
       }
     }
     if isTold { notices.told = latest }
+  }
+
+  /// Whether this authenticator, or with nil a backup code, was accepted from there a moment ago.
+  /// Never of a place that other logins share.
+  package func hasJustUsed(
+    _ name: Label?, of enrollment: Enrollment, from origin: Origin, at now: UnixTime
+  ) -> Bool {
+    var use = backupCodes?.lastUse
+    if let name {
+      guard let index = enrollment.index(of: name) else { return false }
+      let id = enrollment.authenticators[index].id
+      use = authenticators.first { $0.id == id }?.lastUse
+    }
+    guard let use, case .address = origin, use.origin == origin else { return false }
+    // Clocks differ a little.
+    return max(now.elapsed(since: use.time), use.time.elapsed(since: now)) < 300
   }
 
   /// Takes down what came of a response from there, for the owner.

@@ -22,7 +22,6 @@ package struct LoginState: Equatable, Sendable {
   package var origins: [KnownOrigin]
   /// The most recent one first.
   package var remembered: [RememberedOrigin]
-  /// None where the state is not in a file.
   package var notices = OwnerNotices()
 
   package init(

@@ -1,11 +1,11 @@
-/// What the owner of an enrollment is told at a login, where the state is in a file. It decides
-/// nothing, so what is lost of it is only not told.
+/// What the owner of an enrollment is told at a login. It decides nothing, so what is lost of it
+/// is only not told.
 package struct OwnerNotices: Equatable, Sendable {
   /// Up to when events were told to somebody whose authenticator is older than they.
   package var told = UnixTime(0)
   /// Wrong codes from other origins since the owner was told of some; 65,535 where there are more.
   package var wrongCodes: UInt16 = 0
-  /// When a pass was used last, and from where; 1970 if none was.
+  /// When a pass was used last, and from where, which a fleet does not keep; 1970 if none was.
   package var passUsed = UnixTime(0)
   package var passOrigin = NetworkAddress(high: 0, low: 0)
   /// When what a pass had replaced was restored last; 1970 if it never was.
@@ -25,6 +25,10 @@ package enum OwnerNotice: Equatable, Sendable {
   /// nil: not from an address.
   case passUsed(UnixTime, from: NetworkAddress?)
   case restored(UnixTime)
+
+  /// More than that there never are: of wrong codes, each authenticator and each pass, the use of
+  /// one, and what was restored.
+  static let mostTold = 3 + Enrollment.maximumAuthenticators + Pass.maximumOpen
 }
 
 extension LoginState {

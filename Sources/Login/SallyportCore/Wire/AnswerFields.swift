@@ -23,12 +23,19 @@ extension ServiceAnswer {
 }
 
 extension ByteWriter {
+  /// In the place of a status: enrolled, and notices follow.
+  fileprivate static let told = 4
+
   fileprivate mutating func put(_ answer: ServiceAnswer) {
     put(count: Int(answer.number.rawValue))
     switch answer {
     case .prompt(let status, let shape):
       put(robust: Int(status.rawValue))
       put(shape)
+    case .told(let shape, let notices):
+      put(robust: Self.told)
+      put(shape)
+      put(notices, of: shape)
     case .skip, .notEnrolled, .done, .changed, .notServed: break
     case .enroll(let level), .level(let level): put(robust: Int(level.rawValue) + 1)
     case .outcome(.accepted(let proof)): put(proof)
@@ -45,8 +52,10 @@ extension ByteReader {
   fileprivate mutating func answer() -> ServiceAnswer? {
     switch ServiceAnswer.Number(rawValue: UInt8(truncatingIfNeeded: number(bytes: 1))) {
     case .prompt:
-      let status = EnrollmentStatus(rawValue: UInt8(truncatingIfNeeded: robust(atMost: 3)))
-      return status.map { .prompt($0, shape()) }
+      let kind = robust(atMost: ByteWriter.told)
+      let shape = shape()
+      if kind == ByteWriter.told { return .told(shape, notices(of: shape)) }
+      return EnrollmentStatus(rawValue: UInt8(truncatingIfNeeded: kind)).map { .prompt($0, shape) }
     case .skip: return .skip
     case .enroll: return level().map { .enroll($0) }
     case .accepted: return proof().map { .outcome(.accepted($0)) }

@@ -34,6 +34,9 @@ package struct LoginQuestion: Sendable {
     /// Change what is enrolled. `to`: the id of the enrollment that the change is meant for; 0 for
     /// `create`, where there must be none.
     case amend(EnrollmentChange, to: UInt64)
+    /// As `enrolled`, and what is its owner told, who was accepted by this authenticator, or by a
+    /// backup code? What is told counts as told.
+    case notices(by: Label?)
   }
 
   /// Milliseconds for all that one login asks, without the time that a person types; no question
@@ -111,7 +114,7 @@ extension LoginQuestion.Verb {
   /// The verb as its byte in a frame.
   enum Number: UInt8 {
     case prepare = 1
-    case attempt, enrolled, level, remember, count, amend, rehearse
+    case attempt, enrolled, level, remember, count, amend, rehearse, notices
   }
 
   var number: Number {
@@ -124,6 +127,7 @@ extension LoginQuestion.Verb {
     case .count: .count
     case .amend: .amend
     case .rehearse: .rehearse
+    case .notices: .notices
     }
   }
 }

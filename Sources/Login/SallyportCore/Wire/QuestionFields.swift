@@ -44,7 +44,7 @@ extension LoginQuestion {
     switch verb {
     case .attempt(let typed, _, _): typed.count > Response.maximumLength ? Secret(count: 0) : typed
     case .amend(let change, let id): secret(of: change, to: id)
-    case .prepare, .enrolled, .level, .remember, .count, .rehearse: Secret(count: 0)
+    case .prepare, .enrolled, .level, .remember, .count, .rehearse, .notices: Secret(count: 0)
     }
   }
 
@@ -95,6 +95,7 @@ extension ByteWriter {
     case .amend(let change, let id):
       put(id)
       put(change)
+    case .notices(let name): put(name)
     }
   }
 
@@ -191,6 +192,7 @@ extension ByteReader {
     case .remember: return .remember
     case .count: return .count
     case .rehearse: return .rehearse
+    case .notices: return .notices(by: label())
     case .amend:
       let id = number64()
       return change(secret).map { .amend($0, to: id) }

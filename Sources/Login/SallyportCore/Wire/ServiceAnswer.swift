@@ -1,15 +1,17 @@
 /// What the service answers to a `LoginQuestion`.
 package enum ServiceAnswer: Equatable, Sendable {
-  /// To `prepare`: ask for a code; without an enrollment the shape is the decoy's. To `enrolled`:
-  /// what is enrolled.
+  /// To `prepare`: ask for a code; without an enrollment the shape is the decoy's. To `enrolled`,
+  /// and to `notices` where nothing happened: what is enrolled.
   case prompt(EnrollmentStatus, Shape)
+  /// To `notices`: what is enrolled, and at least one thing that happened.
+  case told(Shape, [OwnerNotice])
   /// To `prepare`: not enrolled, and not required to be.
   case skip
   /// To `prepare`: not enrolled; the account phase asks to. Neither `refuse` nor `voluntary`.
   case enroll(EnrollmentLevel)
   /// To `attempt`.
   case outcome(Outcome)
-  /// To `enrolled`.
+  /// To `enrolled` and `notices`.
   case notEnrolled
   /// To `level`.
   case level(EnrollmentLevel)
@@ -66,7 +68,8 @@ extension ServiceAnswer {
 
   var number: Number {
     switch self {
-    case .prompt: .prompt
+    // No other byte differs from all of these in four bits: the next one tells the two apart.
+    case .prompt, .told: .prompt
     case .skip: .skip
     case .enroll: .enroll
     case .outcome(.accepted): .accepted
@@ -87,8 +90,9 @@ extension ServiceAnswer {
     switch self {
     case .prompt(let status, let shape):
       status == .enrolled
-        ? verb == .prepare || verb == .enrolled
+        ? verb == .prepare || verb == .enrolled || verb == .notices
         : verb == .prepare && !shape.isRemembered && !shape.isAway
+    case .told(let shape, _): verb == .notices && !shape.isAway
     case .skip: verb == .prepare
     case .enroll(let level):
       switch level {
@@ -96,7 +100,7 @@ extension ServiceAnswer {
       case .required, .offer, .remind: verb == .prepare
       }
     case .outcome: verb == .attempt
-    case .notEnrolled: verb == .enrolled
+    case .notEnrolled: verb == .enrolled || verb == .notices
     case .level: verb == .level
     case .count: verb == .count
     case .done: verb == .remember || verb == .amend || verb == .rehearse

@@ -9,7 +9,7 @@ extension Fuzzer {
   /// them the rest is.
   static let move = Fuzzer(name: "move") { input in
     var input = Input(input)
-    let kind = input.byte() % 10
+    let kind = input.byte() % 12
     let rest = input.remaining()
     switch kind {
     case 0:
@@ -44,22 +44,30 @@ extension Fuzzer {
     case 7:
       guard let answer = RosterAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a roster's answer")
-    case _: checkLists(rest, isAnswer: kind == 9)
+    case 8: checkPeople(secret(rest))
+    case 9:
+      guard let answer = PeopleAnswer.decode(rest) else { return }
+      must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a page of people")
+    case 10: checkEvents(secret(rest))
+    case _:
+      guard let answer = EventsAnswer.decode(rest) else { return }
+      must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a page of events")
     }
   }
 }
 
-/// Of what `list --fleet` asks and is told.
-private func checkLists(_ frame: [UInt8], isAnswer: Bool) {
-  if isAnswer {
-    guard let answer = PeopleAnswer.decode(frame) else { return }
-    must(unwrapped(answer.encoded(), "does not write what it read") == frame, "a page of people")
-  } else {
-    guard let request = PeopleRequest.decode(secret(frame)) else { return }
-    must((1...PeopleRequest.most).contains(request.count), "asks about too many")
-    let again = unwrapped(request.encoded(), "does not write what it read")
-    must(bytes(again) == frame, "a request of a page")
-  }
+private func checkPeople(_ frame: Secret) {
+  guard let request = PeopleRequest.decode(frame) else { return }
+  must((1...PeopleRequest.most).contains(request.count), "asks about too many")
+  let again = unwrapped(request.encoded(), "does not write what it read")
+  must(bytes(again) == bytes(frame), "a request of a page of people")
+}
+
+private func checkEvents(_ frame: Secret) {
+  guard let request = EventsRequest.decode(frame) else { return }
+  must(max(request.since, request.upTo) <= EventsRequest.latest, "a moment that is no number")
+  let again = unwrapped(request.encoded(), "does not write what it read")
+  must(bytes(again) == bytes(frame), "a request of a page of events")
 }
 
 private func checkMark(_ text: Secret) {

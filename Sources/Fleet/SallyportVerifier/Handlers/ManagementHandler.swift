@@ -12,6 +12,7 @@ package enum ManagementRequest: Sendable {
   case person(PersonRequest)
   case roster(RosterRequest)
   case people(PeopleRequest)
+  case events(EventsRequest)
 }
 
 /// Answers root's commands on hosts that may enroll people of the fleet. Another host learns
@@ -28,6 +29,7 @@ package struct ManagementHandler: FrameHandler {
     MoveRequest.decode(body).map { .move($0) } ?? PersonRequest.decode(body).map { .person($0) }
       ?? RosterRequest.decode(body).map { .roster($0) }
       ?? PeopleRequest.decode(body).map { .people($0) }
+      ?? EventsRequest.decode(body).map { .events($0) }
   }
 
   package func name(in request: ManagementRequest) -> [UInt8]? { request.name?.bytes }
@@ -54,6 +56,8 @@ package struct ManagementHandler: FrameHandler {
           to: .management, RosterAnswer.told(try store.roster(of: request.names)))
       case .people(let request):
         return VerifierAnswer(to: .management, try store.people(request, under: policies))
+      case .events(let request):
+        return VerifierAnswer(to: .management, try store.events(request))
       }
     } catch {
       if store.wasAway { return .databaseAway }
@@ -131,7 +135,7 @@ extension ManagementRequest {
     switch self {
     case .move(let request): request.name
     case .person(let request): request.name
-    case .roster, .people: nil
+    case .roster, .people, .events: nil
     }
   }
 
@@ -141,6 +145,7 @@ extension ManagementRequest {
     case .move(let request): request.action
     case .person(let request): request.verb.action
     case .roster, .people: "looked for enrollments:"
+    case .events: "looked for logins:"
     }
   }
 
@@ -148,7 +153,7 @@ extension ManagementRequest {
   fileprivate var service: StaticString {
     switch self {
     case .move: "sallyport-fleet"
-    case .person, .roster, .people: "sallyport"
+    case .person, .roster, .people, .events: "sallyport"
     }
   }
 }

@@ -17,7 +17,8 @@ struct Log: Verb {
     abstract: "Show who changed what for which user, and who logged in.",
     discussion: """
       Acts: each change by which somebody logs in otherwise than before, or is asked otherwise, \
-      from the store. Logins: from the journal, and there only what root's programs wrote.
+      from the store. Logins: from the journal, and there only what root's programs wrote, and \
+      on a host that may enroll people of a fleet from its verifiers.
       """)
 
   @OptionGroup var argument: UserArgument<Everybody>
@@ -52,24 +53,69 @@ struct Log: Verb {
     let (store, now) = (try context.store(shared), try context.time())
     let start = (since ?? .usual).time(before: now)
     let names = try argument.name.map { name throws(CommandError) in try meant(name, context) }
-    let kept = logins ? nil : try FoundActs(in: store, since: start, of: names)
+    let fleet = acts ? nil : try fleetLog(since: start, of: names, store, context)
+    let kept = logins ? nil : try keptActs(store, start, names, isOptional: fleet != nil)
     // Of enrollments that a login made, the log alone tells, whatever is wanted of it.
     let logged = FoundLogins(on: context.machine, since: start, now: now, of: names)
-    let own = acts ? [] : logged.told
+    let (own, events) = acts ? ([], []) : fleet?.merged(with: logged.told) ?? (logged.told, [])
     let done = logins ? [] : (kept?.acts ?? []).map { (-1, $0) } + logged.acts
-    let warnings = (kept?.warnings ?? []) + logged.warnings
+    let missing = fleet?.trouble.map { "logins of the fleet are missing: \($0)" }
+    var warnings = (kept?.warnings ?? []) + logged.warnings
+    if fleet?.isCut == true { warnings.append(FleetLog.cutText) }
     let output = context.output(shared)
     for text in warnings { output.warn(text) }
     let lines = inOrder(
       done.map { Line(time: $1.record.time, place: $0, text: $1.text, isRefusal: false) }
         + own.map {
           Line(time: $0.login.time, place: $0.place, text: $0.text, isRefusal: $0.isRefusal)
+        }
+        + events.reversed().map {
+          Line(time: $0.time, place: Int.max, text: $0.text, isRefusal: $0.isRefusal)
         }, now)
     let none = "Nothing since \(whenText(start, seenFrom: now)), as far as is recorded."
     output.answer(
       Answer(
-        acts: inOrder(done.map(\.1)).map(\.facts), logins: own.map(\.facts), warnings: warnings),
+        acts: inOrder(done.map(\.1)).map(\.facts),
+        logins: inOrder(own.map { ($0.login.time, $0.facts) }, events),
+        warnings: warnings + [missing].compactMap { $0 }),
       (lines.isEmpty ? [none] : lines).joined(separator: "\n"))
+    if let missing { throw CommandError(.busy, missing, hints: ["sallyport fleet status"]) }
+  }
+
+  /// `isOptional`: without a store nothing was changed here, and the fleet has logins all the same.
+  private func keptActs(
+    _ store: Store, _ start: UnixTime, _ names: [UserName]?, isOptional: Bool
+  ) throws(CommandError) -> FoundActs? {
+    do throws(CommandError) { return try FoundActs(in: store, since: start, of: names) } catch {
+      if isOptional, case .store(.noStore) = error.cause { return nil }
+      throw error
+    }
+  }
+
+  /// What the verifiers say, where this machine's policy leaves it to them to verify the user, or
+  /// no user is named.
+  private func fleetLog(
+    since start: UnixTime, of names: [UserName]?, _ store: Store, _ context: Context
+  ) throws(CommandError) -> FleetLog? {
+    guard shared.store == nil, let fleet = context.fleet, fleet.isHost else { return nil }
+    if let name = argument.name {
+      let account = try context.account(name)
+      guard context.policy(at: nil, for: account, in: store, warns: false).isFleet else {
+        return nil
+      }
+    }
+    return fleet.log(since: start, of: names ?? [])
+  }
+
+  private func inOrder(
+    _ own: [(time: UnixTime, facts: ToldLogin.Facts)], _ events: [FleetLog.Event]
+  )
+    -> [ToldLogin.Facts]
+  {
+    let all = own + events.reversed().map { ($0.time, $0.facts) }
+    return all.enumerated().sorted {
+      ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
+    }.map(\.element.facts)
   }
 
   private func inOrder(_ acts: [ToldAct]) -> [ToldAct] {

@@ -45,6 +45,8 @@ struct ToldLogin {
     /// Of a refusal.
     @OrNull var reason: String?
     @OrNull var origin: String?
+    /// Of the fleet, which its verifiers have told; null: of this machine's own log.
+    @OrNull var host: String?
     let trusted: Bool
   }
 
@@ -65,7 +67,7 @@ struct ToldLogin {
     return Facts(
       time: login.time.internetText, user: shown(line.user), service: shown(line.service),
       result: result, authenticator: authenticator.map(shown), reason: reason.map(shown),
-      origin: line.origin.map(shown), trusted: isTrusted)
+      origin: line.origin.map(shown), host: nil, trusted: isTrusted)
   }
 
   /// `alice at sshd from 192.0.2.7: a code of "phone" was accepted`

@@ -1,0 +1,82 @@
+import FleetProtocol
+import OneTimePassword
+import SallyportCore
+import SallyportSystem
+
+extension Statement {
+  /// $1 and $2 since when and up to when, in microseconds, $3 how many rows: where they end.
+  fileprivate static let edge = """
+    SELECT (extract(epoch FROM at) * 1000000)::bigint FROM event
+    WHERE at >= timestamptz 'epoch' + $1::bigint * interval '1 microsecond'
+      AND at <= timestamptz 'epoch' + $2::bigint * interval '1 microsecond'
+    ORDER BY at DESC LIMIT 1 OFFSET $3::int
+    """
+
+  /// $1 after when and $2 up to when, in microseconds, $3 and $4 names, empty for all, $5 and $6
+  /// whether with what was accepted and with the rest, $7 how many.
+  fileprivate static let events = """
+    SELECT (extract(epoch FROM at) * 1000000)::bigint, host, name, service, address, outcome
+    FROM event
+    WHERE at > timestamptz 'epoch' + $1::bigint * interval '1 microsecond'
+      AND at <= timestamptz 'epoch' + $2::bigint * interval '1 microsecond'
+      AND ($3::bytea = '' OR name IN ($3, $4))
+      AND CASE WHEN outcome IN ('accepted', 'used-away') THEN $5::boolean ELSE $6::boolean END
+    ORDER BY at DESC LIMIT $7::int
+    """
+}
+
+// What logins came to, for the log of a host.
+extension FleetStore {
+  /// How many rows are looked at for a page: of one person by the index of time, too, since another
+  /// one would be written at each login.
+  private static let mostLookedAt: (ofOne: UInt64, ofAll: UInt64) = (20_000, 1000)
+
+  /// Never more than that, however many others there are.
+  func events(_ request: EventsRequest) throws(StoreTrouble) -> EventsAnswer {
+    let names = request.names.map(\.bytes)
+    let (edge, _) = try ask { () throws(DatabaseFault) in
+      try database.ask(
+        Statement.edge,
+        [
+          .number(request.since), .number(request.upTo),
+          .number(names.isEmpty ? Self.mostLookedAt.ofAll : Self.mostLookedAt.ofOne),
+        ])
+    }
+    let end = edge.number(0, 0)
+    let (rows, _) = try ask { () throws(DatabaseFault) in
+      try database.ask(
+        Statement.events,
+        [
+          .number(end ?? (request.since > 0 ? request.since - 1 : 0)), .number(request.upTo),
+          .bytes(names.first ?? []), .bytes(names.last ?? []),
+          .flag(request.kinds != .refused), .flag(request.kinds != .accepted),
+          .number(UInt64(EventsAnswer.most + 1)),
+        ])
+    }
+    return Self.page((0..<rows.count).compactMap { EventsAnswer.Entry(rows, $0) }, else: end)
+  }
+
+  /// What is left over is asked for again, with all of its moment.
+  private static func page(_ found: [EventsAnswer.Entry], else end: UInt64?) -> EventsAnswer {
+    guard found.count > EventsAnswer.most, let next = found.last?.at else {
+      return .told(found, next: end)
+    }
+    let whole = found.filter { $0.at > next }
+    if !whole.isEmpty { return .told(whole, next: next) }
+    // More in one moment than a frame holds: no further ones of it are told.
+    return .told(Array(found.dropLast()), next: next > 0 ? next - 1 : nil)
+  }
+}
+
+extension EventsAnswer.Entry {
+  fileprivate init?(_ rows: Rows, _ row: Int) {
+    guard let at = rows.number(row, 0) else { return nil }
+    self.init(at: at, texts: (1...5).map { rows.bytes(row, $0) ?? [] })
+  }
+}
+
+extension Value {
+  fileprivate static func flag(_ value: Bool) -> Value {
+    .text([UInt8(ascii: value ? "t" : "f")])
+  }
+}

@@ -112,16 +112,12 @@ def test_log_tells_the_story_and_no_line_that_somebody_forged(store, journal):
     given = sallyport("pass", "alice", "--json")
     assert given.returncode == 0, given.stderr
     host = Su()
-    # The journal looks which program it was, and su may have ended by then.
-    for _ in range(10):
-        assert not host.enter("alice", enrollment.wrong())
-        subprocess.run(["journalctl", "--sync"], check=True, capture_output=True)
-        if json.loads(sallyport("log", "--json").stdout)["logins"]:
-            break
+    assert not host.enter("alice", enrollment.wrong())
     assert host.enter("alice", json.loads(given.stdout)["pass"])
+    forge(f"pam_sallyport(sshd:auth): {FORGED}", uid=UIDS["bob"])
+    forge(f"{FORGED} service=sshd", uid=UIDS["bob"], tag="sallyportd")
     for uid in (UIDS["bob"], None):
-        forge(f"pam_sallyport(sshd:auth): {FORGED}", uid=uid)
-        forge(f"{FORGED} service=sshd", uid=uid, tag="sallyportd")
+        forge(f"pam_sallyport(sshd:auth): {FORGED}", uid=uid, tag="logger")
         forge("act=unenroll by=root for=alice via=command stage=done", uid=uid, tag="sallyport")
     native = (f"SALLYPORT_ACT=act=unenroll by=root for=alice\nMESSAGE=pam_sallyport(su:auth): {FORGED}\n"
               "SYSLOG_FACILITY=10\n_UID=0\n_EXE=/usr/sbin/sshd\n")
@@ -135,7 +131,6 @@ def test_log_tells_the_story_and_no_line_that_somebody_forged(store, journal):
         ("enroll", "root", "alice", "done"), ("pass", "root", "alice", "done")]
     logins = [(one["user"], one["service"], one["result"], one["reason"]) for one in told["logins"]]
     assert list(dict.fromkeys(logins)) == [("alice", "su", "refused", "wrong-code"), ("alice", "su", "pass", None)]
-    assert all(one["trusted"] for one in told["logins"])
     lines = sallyport("log", "alice").stdout.splitlines()
     assert list(dict.fromkeys(line.split("  ", 1)[1].split(", uses")[0] for line in lines)) == [
         f'root enrolled alice with "phone", store {store.directory} [command]', "root gave alice a pass",

@@ -128,6 +128,30 @@ import Testing
     #expect(run("log", "--acts", "--logins").status == 64)
   }
 
+  /// As a child of sshd that ends with the login may have.
+  @Test func `Shows lines of root's that had ended, by the name that they gave themselves`() throws {
+    try journal([
+      try entry(Self.accepted, of: nil, more: ["SYSLOG_IDENTIFIER": "sshd"]),
+      try entry(Self.accepted, of: nil, user: "1000", more: ["SYSLOG_IDENTIFIER": "sshd"]),
+      try entry(Self.accepted, of: nil, more: ["SYSLOG_IDENTIFIER": "logger"]),
+      try entry(Self.accepted, of: nil),
+    ])
+    let shown = try run("log", "--json").json(Shown.self)
+    #expect(shown.logins.map(\.trusted) == [false])
+    let late = "of programs of root that had ended before the journal looked which they were"
+    #expect(
+      shown.warnings == [
+        "not shown: 2 lines \(late)",
+        "1 line \(late): shown by the name that they gave themselves",
+      ])
+  }
+
+  @Test func `A name without an account and without a line is said to have none`() throws {
+    try journal([try entry(Self.accepted)])
+    #expect(run("log", "nobody-here").answer.contains("; there is no account nobody-here."))
+    #expect(run("log", "alice").answer.contains("was accepted"))
+  }
+
   // decisive
   @Test func `Shows no line that anybody but a host of root's wrote`() throws {
     let forged = [

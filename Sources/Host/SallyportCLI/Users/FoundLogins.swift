@@ -12,13 +12,15 @@ struct FoundLogins {
   struct Login {
     let time: UnixTime
     let line: LoginLine
+    /// Whether a known program of root's has written it, for certain.
+    var isTrusted = false
   }
 
   private(set) var logins: [Login] = []
   /// The users, as a line has them; nil: everybody.
   private let fields: [String]?
   /// Whether nobody but root can have written them.
-  private(set) var isTrusted = true
+  private(set) var isOfRoot = true
   /// What was not read, or is not shown.
   private(set) var warnings: [String] = []
 
@@ -59,14 +61,21 @@ struct FoundLogins {
   /// A line of `journalctl -o json`. What begins with `_` is the journal's own word.
   private struct Entry: Decodable {
     let message, user, moment: String
-    /// nil: it had ended before the journal looked.
+    /// nil: it had ended before the journal looked, as a child of sshd may have.
     let program: String?
+    /// The program's own word for itself.
+    let identifier: String?
 
     enum CodingKeys: String, CodingKey {
       case message = "MESSAGE"
       case program = "_EXE"
+      case identifier = "SYSLOG_IDENTIFIER"
       case user = "_UID"
       case moment = "__REALTIME_TIMESTAMP"
+    }
+
+    var path: String? {
+      program.map { $0.hasSuffix(" (deleted)") ? String($0.dropLast(10)) : $0 }
     }
   }
 
@@ -75,7 +84,7 @@ struct FoundLogins {
   private mutating func readJournal(_ machine: Machine, _ start: UnixTime) {
     let words = [
       "journalctl", "--quiet", "--no-pager", "--reverse", "--output=json",
-      "--output-fields=MESSAGE,_EXE,_UID", "--since=@\(start.seconds)",
+      "--output-fields=MESSAGE,_EXE,_UID,SYSLOG_IDENTIFIER", "--since=@\(start.seconds)",
       "--lines=\(FoundLogins.most)",
     ]
     let matches = ["_UID=0", "SYSLOG_FACILITY=10"]
@@ -104,38 +113,38 @@ struct FoundLogins {
 
   private mutating func take(_ lines: [[UInt8]]) {
     let decoder = JSONDecoder()
-    var (strangers, ended): (Set<String>, Int) = ([], 0)
+    var (strangers, ended, hidden): (Set<String>, Int, Int) = ([], 0, 0)
     var found: [(moment: Int64, login: Login)] = []
     for text in lines {
       // A message that is no text, or is too long for it, is none of ours.
       guard let entry = try? decoder.decode(Entry.self, from: Data(text)), entry.user == "0",
         let moment = Int64(entry.moment)
       else { continue }
-      let program = entry.program ?? ""
-      let path = program.hasSuffix(" (deleted)") ? String(program.dropLast(10)) : program
-      let name = path.split(separator: "/").last.map(String.init) ?? ""
+      let path = entry.path
+      let name = path.map { $0.split(separator: "/").last.map(String.init) ?? "" }
+      // None but root's processes had themselves called so: the journal has their uid of the kernel.
+      let program = name ?? entry.identifier ?? ""
       guard
-        let line = LoginLine(Array(entry.message.utf8), isOfService: name == "sallyportd"),
+        let line = LoginLine(Array(entry.message.utf8), isOfService: program == "sallyportd"),
         concerns(line)
       else { continue }
-      if entry.program == nil {
-        ended += 1
+      guard FoundLogins.hosts.contains(program), path?.hasPrefix("/") != false else {
+        if let path { strangers.insert(path) } else { hidden += 1 }
         continue
       }
-      guard FoundLogins.hosts.contains(name), path.hasPrefix("/") else {
-        strangers.insert(path)
-        continue
-      }
-      found.append((moment, Login(time: UnixTime(moment / 1_000_000), line: line)))
+      if path == nil { ended += 1 }
+      let time = UnixTime(moment / 1_000_000)
+      found.append((moment, Login(time: time, line: line, isTrusted: path != nil)))
     }
     // Of two of the same microsecond the newer one came first.
     logins = found.enumerated().sorted {
       ($0.element.moment, $1.offset) < ($1.element.moment, $0.offset)
     }.map(\.element.login)
+    let late = "of programs of root that had ended before the journal looked which they were"
+    if hidden > 0 { warnings.append("not shown: \(counted(hidden, "line")) \(late)") }
     if ended > 0 {
       warnings.append(
-        "not shown: \(counted(ended, "line")) of programs of root that had ended before the "
-          + "journal looked which they were")
+        "\(counted(ended, "line")) \(late): shown by the name that they gave themselves")
     }
     for path in strangers.sorted().prefix(5) {
       warnings.append(
@@ -146,7 +155,7 @@ struct FoundLogins {
   // MARK: files
 
   private mutating func readFiles(_ machine: Machine, _ start: UnixTime, _ now: UnixTime) {
-    isTrusted = false
+    isOfRoot = false
     var read: [String] = []
     for path in FoundLogins.files {
       switch machine.end(of: path, limit: FoundLogins.longestText) {

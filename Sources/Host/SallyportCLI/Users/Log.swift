@@ -72,7 +72,11 @@ struct Log: Verb {
         + events.reversed().map {
           Line(time: $0.time, place: Int.max, text: $0.text, isRefusal: $0.isRefusal)
         }, now)
-    let none = "Nothing since \(whenText(start, seenFrom: now)), as far as is recorded."
+    // Somebody whose account is gone may be in the log, and a name that was mistyped is not.
+    let stranger = try argument.name.map { name throws(CommandError) in try context.account(name) }
+      .flatMap { $0.uid == nil ? "; there is no account \($0.name.text)" : nil }
+    let none =
+      "Nothing since \(whenText(start, seenFrom: now)), as far as is recorded\(stranger ?? "")."
     output.answer(
       Answer(
         acts: inOrder(done.map(\.1)).map(\.facts),

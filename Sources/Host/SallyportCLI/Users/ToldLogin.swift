@@ -6,14 +6,14 @@ extension FoundLogins {
   var told: [ToldLogin] {
     logins.enumerated().compactMap { place, login in
       if case .enrolled = login.line.result { return nil }
-      return ToldLogin(login: login, place: place, isTrusted: isTrusted)
+      return ToldLogin(login: login, place: place, isTrusted: login.isTrusted)
     }
   }
 
   /// What logins changed of what is enrolled, with their place among the logins. From a file, which
   /// anybody may have written, none.
   var acts: [(place: Int, act: ToldAct)] {
-    guard isTrusted else { return [] }
+    guard isOfRoot else { return [] }
     return logins.enumerated().compactMap { place, login in
       guard case .enrolled(let change, let authenticators) = login.line.result else { return nil }
       let facts =
@@ -34,7 +34,7 @@ struct ToldLogin {
   let login: FoundLogins.Login
   /// Among those that were found.
   let place: Int
-  /// Whether nobody but root can have written it.
+  /// Whether a known program of root's has written it, for certain.
   let isTrusted: Bool
 
   struct Facts: Encodable {

@@ -129,7 +129,7 @@ import Testing
   }
 
   /// As a child of sshd that ends with the login may have.
-  @Test func `Shows lines of root's that had ended, by the name that they gave themselves`() throws {
+  @Test func `Shows lines of root that had ended, by the name that they gave`() throws {
     try journal([
       try entry(Self.accepted, of: nil, more: ["SYSLOG_IDENTIFIER": "sshd"]),
       try entry(Self.accepted, of: nil, user: "1000", more: ["SYSLOG_IDENTIFIER": "sshd"]),

@@ -122,7 +122,7 @@ struct FoundLogins {
       else { continue }
       let path = entry.path
       let name = path.map { $0.split(separator: "/").last.map(String.init) ?? "" }
-      // None but root's processes had themselves called so: the journal has their uid of the kernel.
+      // None but root's processes gave themselves that name: the uid is the kernel's.
       let program = name ?? entry.identifier ?? ""
       guard
         let line = LoginLine(Array(entry.message.utf8), isOfService: program == "sallyportd"),

@@ -40,7 +40,7 @@ package struct Relay: FleetSide {
   /// How long after it was away a program that is not root is believed that it was.
   private static let memory: UInt64 = 600_000_000_000
 
-  private let verifiers: @Sendable () throws(MembershipFault) -> any FleetVerifiers
+  let verifiers: @Sendable () throws(MembershipFault) -> any FleetVerifiers
   private let reserve: (any OfflineReserve)?
   private let news: LogWriter
   private let state = Locked(State())

@@ -4,6 +4,8 @@ package import SallyportCore
 /// What a verifier answers.
 package protocol FrameAnswer: FrameBody {}
 
+extension HelpAnswer: FrameAnswer {}
+
 extension FrameAnswer {
   /// nil where a value has no place in a frame, or out of memory.
   package func encoded() -> [UInt8]? { frame.map { $0.bytes(in: 0..<$0.count) } }

@@ -29,6 +29,8 @@ package struct PersonRequest: Equatable, Sendable {
     case former(suspension: UInt64, id: UInt64)
     /// Put that in the place of what is enrolled.
     case restore(suspension: UInt64, id: UInt64)
+    /// What a helper asks for who is not root. The answer is a `HelpAnswer`.
+    case help(HelpOrder)
   }
 
   package let name: UserName
@@ -84,7 +86,7 @@ extension PersonRequest: SecretFrame {
     case .level: 4
     case .resynchronize: 5
     case .forget: 6
-    case .block, .unblock, .former, .restore: 7
+    case .block, .unblock, .former, .restore, .help: 7
     }
   }
 
@@ -126,7 +128,7 @@ extension PersonRequest: SecretFrame {
 
   /// What a further byte tells apart.
   private static func later(_ verb: Verb?, _ fields: inout Fields) -> Verb? {
-    switch fields.kind(verb?.laterKind, of: 4) {
+    switch fields.kind(verb?.laterKind, of: 5) {
     case 1:
       let own: UnixTime?? = if case .block(let until)? = verb { .some(until) } else { nil }
       return .block(until: fields.end(own))
@@ -134,6 +136,9 @@ extension PersonRequest: SecretFrame {
     case 3: return .former(suspension: fields.number(verb?.suspension), id: fields.number(verb?.id))
     case 4:
       return .restore(suspension: fields.number(verb?.suspension), id: fields.number(verb?.id))
+    case 5:
+      let own: HelpOrder? = if case .help(let order)? = verb { order } else { nil }
+      return HelpOrder.pass(own, &fields).map { .help($0) }
     case _: return nil
     }
   }
@@ -142,7 +147,7 @@ extension PersonRequest: SecretFrame {
 extension PersonRequest.Verb {
   fileprivate var id: UInt64? {
     switch self {
-    case .tell, .level, .block, .unblock: nil
+    case .tell, .level, .block, .unblock, .help: nil
     case .unlock(let id), .end(let id), .forget(let id), .resynchronize(_, _, _, let id),
       .former(_, let id), .restore(_, let id):
       id
@@ -151,7 +156,7 @@ extension PersonRequest.Verb {
 
   fileprivate var suspension: UInt64? {
     switch self {
-    case .tell, .level, .block, .unblock, .unlock, .end, .forget, .resynchronize: nil
+    case .tell, .level, .block, .unblock, .unlock, .end, .forget, .resynchronize, .help: nil
     case .former(let suspension, _), .restore(let suspension, _): suspension
     }
   }
@@ -164,6 +169,7 @@ extension PersonRequest.Verb {
     case .unblock: 2
     case .former: 3
     case .restore: 4
+    case .help: 5
     }
   }
 }
@@ -223,17 +229,6 @@ extension PersonFacts {
 }
 
 extension Fields {
-  /// As in the frame of a login.
-  fileprivate mutating func policy(_ policy: Policy?) -> Policy {
-    let size = 8 * PolicyKey.allCases.filter(\.isAsked).count + 1
-    var writer = ByteWriter(count: size)
-    if let policy { writer.put(policy) }
-    var reader = ByteReader(bytes(policy == nil ? nil : writer.bytes, size), 0..<size)
-    let policy = reader.policy()
-    if !reader.isWhole { fail() }
-    return policy
-  }
-
   /// Outside nil: to be read. 0: as the policy says; 1 and 2: required, without and with the time
   /// from which on; 3 and 4: exempt, without and with its end. An older peer refuses 4.
   mutating func level(_ level: UserNote.Level??) -> UserNote.Level? {

@@ -214,7 +214,11 @@ extension Session {
     if context.policy.isFleet { throw .refused(.inFleet) }
     let record = try found { () throws(StoreTrouble) in try store.load(account) }
     guard let record else { throw .refused(.notEnrolled) }
-    var state = record.state
+    return try shown(record.enrollment, record.state)
+  }
+
+  func shown(_ enrollment: Enrollment, _ state: LoginState) throws(Ending) -> FromSession {
+    var state = state
     (state.slip, state.origins) = (nil, [])
     let file: [UInt8]
     do throws(StateRecord.Problem) {
@@ -222,7 +226,7 @@ extension Session {
     } catch {
       throw .refused(.failed)
     }
-    guard let shown = record.enrollment.withoutSecrets?.written(), let state = Secret(file) else {
+    guard let shown = enrollment.withoutSecrets?.written(), let state = Secret(file) else {
       throw .refused(.failed)
     }
     return .status(enrollment: shown, state: state)

@@ -15,6 +15,8 @@ struct HelpSearch {
   private(set) var context: LoginContext?
   /// What stands in the way, for the log.
   private(set) var why = ""
+  /// What the fleet has of the person.
+  private(set) var inFleet: HelpedPerson?
 
   init(_ session: Session) { self.session = session }
 
@@ -29,7 +31,10 @@ struct HelpSearch {
     guard facts.isHelper == .yes else { return facts }
     let own = session.context(of: helper)
     guard own.policy.isEnabled else { throw .refused(.disabled) }
-    facts.helperID = try session.enrolled(own)?.enrollmentID
+    let pending = try session.enrolled(own)
+    // No backup code need be spent to find out that nothing can be counted.
+    if pending?.isAway == true { throw .refused(.helpInFleet) }
+    facts.helperID = pending?.enrollmentID
     guard let found = try account(name), let uid = found.uid else {
       why = "no account of this name"
       return facts
@@ -41,7 +46,6 @@ struct HelpSearch {
     facts.isHelped = isMember(found, of: settings.helped?.words ?? [])
     facts.isNever = isMember(found, of: settings.never?.words ?? [])
     facts.isAnotherHelper = isMember(found, of: [group])
-    facts.isInFleet = own.policy.isFleet || context.policy.isFleet
     return facts
   }
 
@@ -57,10 +61,23 @@ struct HelpSearch {
       if blocks.isEmpty { return .nobody }
       return blocks.contains { $0.isRoots(at: now) } ? .root : .helper
     }
+    if helping.isInFleet { return try inFleet(helping, facts) }
     // One that is damaged keeps nobody from being blocked.
     if helping.act.verb != .block {
       facts.enrollmentID = try enrollment(of: person, helping.context)
     }
+    return facts
+  }
+
+  /// Root of this machine may block whom the fleet would let in.
+  private mutating func inFleet(_ helping: Helping, _ facts: HelpedFacts) throws(Session.Ending)
+    -> HelpedFacts
+  {
+    let told = try session.told(of: helping)
+    var facts = facts
+    if told.block.rawValue > facts.block.rawValue { facts.block = told.block }
+    facts.enrollmentID = told.enrolled?.enrollment.id
+    inFleet = told
     return facts
   }
 

@@ -23,10 +23,11 @@ extension Session {
     try prove(ChangeRequest.help(act, helping.person.name).purpose(nil), own)
     try insistOnPresence()
     try insistOnSame(helping)
-    let id = try look(helping)
-    try insistOnRoom(helping)
-    if act == .unlock { try insistOnNeed(helping) }
+    let (id, inFleet) = try look(helping)
+    try insistOnRoom(helping, inFleet)
+    if act == .unlock { try insistOnNeed(helping, inFleet) }
     try count(helping)
+    if let inFleet { return try carry(out: helping, inFleet, id) }
     return try carry(out: helping, id)
   }
 
@@ -47,11 +48,13 @@ extension Session {
     guard now == before else { throw .refused(.changed) }
   }
 
-  /// The id of the person's enrollment; 0 if he has none.
-  private func look(_ helping: Helping) throws(Ending) -> UInt64 {
+  /// The id of the person's enrollment, 0 if he has none; and what his fleet has of him.
+  private func look(_ helping: Helping) throws(Ending) -> (UInt64, HelpedPerson?) {
     var search = HelpSearch(self)
     let facts = try search.facts(of: helping)
-    guard let refusal = refusal(toHelp: helping.act, facts) else { return facts.enrollmentID ?? 0 }
+    guard let refusal = refusal(toHelp: helping.act, facts) else {
+      return (facts.enrollmentID ?? 0, search.inFleet)
+    }
     note(refusal, of: helping.act, for: helping.person.name, because: search.why)
     throw helping.refused(refusal)
   }
@@ -65,14 +68,15 @@ extension Session {
 
   // MARK: how often
 
-  private func insistOnRoom(_ helping: Helping) throws(Ending) {
+  private func insistOnRoom(_ helping: Helping, _ inFleet: HelpedPerson?) throws(Ending) {
     let limit = try found { () throws(StoreTrouble) in
       try store.helpLimit(
-        helping.act.verb, by: client.user, for: helping.uid, at: try Clock.now())
+        helping.act.verb, by: client.user, for: helping.counted, at: try Clock.now())
     }
     // The first time that it is reached is kept.
     if limit == .helper(isFirst: true) { return try count(helping) }
     try refuse(limit, helping)
+    if inFleet?.hasEnough(of: helping.act) == true { throw helping.refused(.helpedEnough) }
   }
 
   /// On the disk, before it is done.
@@ -80,7 +84,7 @@ extension Session {
     try refuse(
       try found { () throws(StoreTrouble) in
         try store.countHelp(
-          helping.act.verb, by: client.user, for: helping.uid, at: try Clock.now())
+          helping.act.verb, by: client.user, for: helping.counted, at: try Clock.now())
       }, helping)
   }
 
@@ -102,12 +106,15 @@ extension Session {
     return status
   }
 
-  private func insistOnNeed(_ helping: Helping) throws(Ending) {
+  private func insistOnNeed(_ helping: Helping, _ inFleet: HelpedPerson?) throws(Ending) {
     let lending = try found { () throws(StoreTrouble) -> Lending? in
-      guard let record = try store.load(helping.person) else { return nil }
-      var state = record.state
-      return Throttle(for: record.enrollment, state, under: helping.context.policy)
-        .lending(in: &state, at: try Clock.now())
+      let record = inFleet == nil ? try store.load(helping.person) : nil
+      guard
+        let (enrollment, state) = inFleet?.enrolled ?? record.map({ ($0.enrollment, $0.state) })
+      else { return nil }
+      var next = state
+      return Throttle(for: enrollment, state, under: helping.context.policy)
+        .lending(in: &next, at: try Clock.now())
     }
     _ = try lent(lending, helping)
   }
@@ -138,14 +145,18 @@ extension Session {
   /// In seconds.
   private static var passLifetime: UInt64 { 7200 }
 
-  private func givePass(_ helping: Helping, _ id: UInt64) throws(Ending) -> FromSession {
-    let (person, context) = (helping.person, helping.context)
+  func freshPass(_ helping: Helping, _ id: UInt64) throws(Ending) -> (code: Secret, pass: Pass) {
     let enrolls = helping.act == .passEnroll
-    let made = try found { () throws(StoreTrouble) in
+    return try found { () throws(StoreTrouble) in
       try Pass.fresh(
         of: id, from: try Clock.now(), for: Session.passLifetime, uses: enrolls ? Pass.claims : 1,
         enrolls: enrolls)
     }
+  }
+
+  private func givePass(_ helping: Helping, _ id: UInt64) throws(Ending) -> FromSession {
+    let (person, context) = (helping.person, helping.context)
+    let made = try freshPass(helping, id)
     guard
       let pending = try found({ () throws(StoreTrouble) in
         try authority.enrolled(person, in: context)
@@ -162,11 +173,16 @@ extension Session {
     case .changed: throw .refused(.changed)
     case .flawed: throw helping.refused(.helpedEnough)
     }
-    if !context.policy.acceptsPasses || context.policy.demandsKind {
+    return passed(helping, made)
+  }
+
+  func passed(_ helping: Helping, _ made: (code: Secret, pass: Pass)) -> FromSession {
+    let policy = helping.context.policy
+    if !policy.acceptsPasses || policy.demandsKind {
       // Where this cannot be sent, the pass is sent all the same.
       try? send(.text(Array(Session.useless.utf8)))
     }
-    return .passed(to: person.name, made.code, until: made.pass.expires)
+    return .passed(to: helping.person.name, made.code, until: made.pass.expires)
   }
 
   private static let useless =
@@ -222,6 +238,12 @@ struct Helping: Equatable {
     (helperID, self.uid) = (helper, uid)
   }
 
+  /// Whether a fleet verifies the person's codes, and does what is done.
+  var isInFleet: Bool { context.policy.isFleet }
+
+  /// For whom the files count; nil: his fleet does.
+  var counted: UInt32? { isInFleet ? nil : uid }
+
   func refused(_ refusal: ChangeRefusal) -> Session.Ending {
     .refused(refusal, about: person.name.bytes)
   }
@@ -241,6 +263,7 @@ struct Helping: Equatable {
           + (until?.internetText.map { ", up to \($0.prefix(10))" } ?? "")
       case .unblock: "what is enrolled counts again"
       }
-    return Array("For \(person.name.text) (uid \(uid)): \(what).".utf8)
+    let place = isInFleet ? ", on all hosts of the fleet" : ""
+    return Array("For \(person.name.text) (uid \(uid)): \(what)\(place).".utf8)
   }
 }

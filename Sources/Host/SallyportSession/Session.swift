@@ -21,6 +21,10 @@ struct SessionEnvironment {
 
   // MARK: of the one whom a helper helps
 
+  /// Of a fleet.
+  var askFleet: (HelpRequest) throws(StoreTrouble) -> HelpAnswer = { request throws(StoreTrouble) in
+    try HelpService.ask(request)
+  }
   var find: (UserName) throws(StoreTrouble) -> Account = { name throws(StoreTrouble) in
     try Accounts.find(name)
   }

@@ -8,8 +8,6 @@ package struct HelpFacts: Equatable, Sendable {
   package var isHelper = Tristate.unknown
   /// The id of the helper's own enrollment; nil: he is not enrolled.
   package var helperID: UInt64?
-  /// Whether a fleet verifies the codes of one of the two.
-  package var isInFleet = false
 
   /// The uid of the one to be helped; nil where no account has this very name, or its uid another
   /// one.
@@ -45,7 +43,6 @@ package func permission(toHelp verb: HelpVerb, _ facts: HelpFacts) -> HelpPermis
   let bars = [facts.isNever, facts.isAnotherHelper]
   if bars.contains(.yes) { return .refused(.notHelped) }
   guard facts.isHelped == .yes, bars.allSatisfy({ $0 == .no }) else { return .refused(.unclear) }
-  if facts.isInFleet { return .refused(.helpInFleet) }
   return .afterCode(helper: helper, uid: uid)
 }
 
@@ -53,16 +50,9 @@ package func permission(toHelp verb: HelpVerb, _ facts: HelpFacts) -> HelpPermis
 package struct HelpedFacts: Equatable, Sendable {
   package var canBecomeRoot = Tristate.unknown
   /// Of what blocks him.
-  package var block = Setter.root
+  package var block = BlockSetter.root
   /// The id of his enrollment; nil: he is not enrolled.
   package var enrollmentID: UInt64?
-
-  /// Who has set it.
-  package enum Setter: Sendable {
-    case nobody, helper
-    /// Or it is not known who.
-    case root
-  }
 
   package init() {}
 }

@@ -44,7 +44,8 @@ package enum ChangeRefusal: UInt8, CaseIterable, Sendable {
   case notHelped
   /// About the one to be helped: it cannot be found out whether he may be helped.
   case unclear
-  /// A fleet has the record of one of the two.
+  /// A fleet verifies the codes of the one to be helped, and its verifiers do not do it: they
+  /// cannot be asked, or not by this host, or not yet.
   case helpInFleet
   /// About the one to be helped.
   case helpedNotEnrolled

@@ -357,7 +357,7 @@ private struct PersonLine: FleetVerifiers {
       try store.setLevel(level, of: account)
       isDone = true
     case .block(let until): isDone = try store.block(account, until: until, at: now) == .done
-    case .former, .restore: return .changed
+    case .former, .restore, .help: return .changed
     case .unblock: isDone = try store.unblock(account, at: now, Accounts.find) == .done
     case .unlock(let id): isDone = try store.unlock(account, id: id)
     case .end(let id): isDone = try store.end(account, id: id)

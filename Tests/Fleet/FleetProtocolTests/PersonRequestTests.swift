@@ -27,6 +27,9 @@ extension Seeded {
       .former(suspension: number64(), id: number64()),
       .restore(suspension: number64(), id: number64()),
     ]
+    verbs += [
+      .show, .lend(under: policy(), id: id()), .block(until: UnixTime(5)), .unblock,
+    ].map { .help(HelpOrder($0, by: userName())) }
     verbs += noteLevels().map { .level($0) }
     verbs += try pairs().map {
       .resynchronize($0, named: flip() ? label() : nil, under: policy(), id: number64())

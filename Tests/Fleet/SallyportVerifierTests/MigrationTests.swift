@@ -87,7 +87,7 @@ struct `A fleet whose verifiers are of two versions` {
   }
 
   @Test(arguments: [2, Schema.former, Schema.number])
-  func `takes over no pass, and exempts nobody up to a day, before all of them read that`(
+  func `takes over no pass, exempts nobody up to a day, helps nobody before all read that`(
     _ writes: UInt64
   ) throws {
     let one = try verifier(writing: writes)
@@ -102,6 +102,7 @@ struct `A fleet whose verifiers are of two versions` {
     let frames = [
       MoveRequest.put(moving, version: 0).encoded(),
       PersonRequest(.level(.exempt(until: UnixTime(Int64.max >> 1))), of: user).encoded(),
+      PersonRequest(.help(HelpOrder(.block(until: nil), by: user)), of: user).encoded(),
     ]
     let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
     let host = HostIdentity(pin, host: Array("web1".utf8), enrolls: true)

@@ -1,5 +1,6 @@
 import FleetProtocol
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportVerifier
 import TestSupport
@@ -144,6 +145,7 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
       #expect(bytes(try #require(read.written())) == bytes(written))
       for (index, byte): (Int, UInt8) in [
         (24 + 8 * document.ended.count, 0), (24 + 8 * document.ended.count, 4),
+        (24 + 8 * document.ended.count, 8), (24 + 8 * document.ended.count, 9),
         (32 + 8 * document.ended.count, 0x80), (41 + 8 * document.ended.count, 0xff), (23, 17),
       ] {
         var changed = bytes(written)
@@ -177,6 +179,37 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
       document.place = .removed(9)
       let none = try #require(document.written())
       #expect(FleetDocument.read(none)?.suspended.isEmpty == true)
+    }
+  }
+
+  @Test func `has what helpers did, and nothing of it where they did nothing`() throws {
+    let week = HelpCounts([(.pass, UnixTime(5)), (.pass, UnixTime(6)), (.unlock, UnixTime(0))])
+    let block = FleetBlock(since: UnixTime(5), until: nil)
+    for helped in [week, HelpCounts([(.unlock, UnixTime(1 << 40))])] {
+      for (place, block) in [
+        (.removed(9), nil), (.notEnrolled, block), (.enrolled(try enrolled()), block),
+      ] as [(FleetDocument.EnrollmentPlace, FleetBlock?)] {
+        var document = FleetDocument(place, ended: [7], block: block)
+        document.helped = helped
+        let written = try #require(document.written())
+        let read = try #require(FleetDocument.read(written))
+        #expect(written[0] == 3)
+        #expect(bytes(try #require(read.written())) == bytes(written))
+        #expect(read.helped == helped && read.block == block)
+        let start = 33 + (block == nil ? 0 : 17)
+        for (index, byte): (Int, UInt8) in [
+          (start, 0), (start, 4), (start + 1, 0), (start + 1, 3), (start + 9, 0x80),
+        ] {
+          var changed = bytes(written)
+          changed[index] = byte
+          #expect(FleetDocument.read(try secret(changed)) == nil, "byte \(index)")
+        }
+        for count in 0..<start + 9 * helped.acts.count {
+          #expect(FleetDocument.read(try secret(bytes(written).prefix(count))) == nil)
+        }
+        document.helped = HelpCounts()
+        #expect(try #require(document.written())[0] == (block == nil ? 2 : 3))
+      }
     }
   }
 

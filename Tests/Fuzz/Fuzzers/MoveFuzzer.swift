@@ -9,7 +9,7 @@ extension Fuzzer {
   /// them the rest is.
   static let move = Fuzzer(name: "move") { input in
     var input = Input(input)
-    let kind = input.byte() % 12
+    let kind = input.byte() % 14
     let rest = input.remaining()
     switch kind {
     case 0:
@@ -49,6 +49,14 @@ extension Fuzzer {
       guard let answer = PeopleAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a page of people")
     case 10: checkEvents(secret(rest))
+    case 12:
+      guard let request = HelpRequest.decode(secret(rest)) else { return }
+      let again = unwrapped(request.encoded(), "does not write what it read")
+      must(bytes(again) == rest, "a helper's request")
+      must(LoginQuestion.decode(secret(rest)) == nil, "a question, too")
+    case 13:
+      guard let answer = HelpAnswer.decode(rest) else { return }
+      must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a helper's answer")
     case _:
       guard let answer = EventsAnswer.decode(rest) else { return }
       must(unwrapped(answer.encoded(), "does not write what it read") == rest, "a page of events")

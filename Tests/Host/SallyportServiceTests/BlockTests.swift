@@ -34,6 +34,10 @@ private struct Fleet: FleetSide {
     case .remember, .count, .rehearse: return nil
     }
   }
+
+  func answer(_ request: HelpRequest, until deadline: UInt64, log: LogWriter) -> HelpAnswer {
+    request.order.verb == .unblock ? .refused(.notBlocked) : .done
+  }
 }
 
 @Suite(.enabled(if: isRoot, "the service is root's"))
@@ -94,5 +98,27 @@ struct `A host that blocks somebody of its fleet` {
     let service = try service(
       Fleet(meanwhile: { _ = try? machine.store.block(alice, until: nil, at: Machine.time) }))
     #expect(try logIn(ServiceAuthority(at: service.root)) == .refused(.blocked))
+  }
+
+  // decisive
+  @Test func `asks its fleet for helpers where root asks, and nobody else`() throws {
+    let service = try service(Fleet())
+    let frame = try #require(
+      HelpRequest(HelpOrder(.block(until: nil), by: alice.name), for: alice.name).encoded())
+    let root = try ServiceSocket(to: service.root, timeLeft: 5000)
+    let answer = try #require(try root.ask(frame))
+    guard case .done = HelpAnswer.decode(answer) else {
+      Issue.record("\(answer)")
+      return
+    }
+    let everybody = try ServiceSocket(to: service.everybody, timeLeft: 5000)
+    #expect(try everybody.ask(frame) == nil && everybody.wasRead)
+    let handler = RequestHandler(store: machine) { _, _ in }
+    let alone = try TestService { handler.answer($0, $1, to: $2) }
+    let none = try #require(try ServiceSocket(to: alone.root, timeLeft: 5000).ask(frame))
+    guard case .notServed = HelpAnswer.decode(none) else {
+      Issue.record("\(none)")
+      return
+    }
   }
 }

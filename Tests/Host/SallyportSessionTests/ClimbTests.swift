@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `helps nobody who is not enrolled, or is of a fleet`() throws {
+  @Test func `helps nobody who is not enrolled, or of a fleet that does not do it`() throws {
     let desk = try Helpdesk()
     for act in [HelpAct.status, .unlock, .pass, .passEnroll] {
       guard case .refused(.helpedNotEnrolled, _) = try desk.help(act, "dora") else {

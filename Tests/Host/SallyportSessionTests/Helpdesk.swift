@@ -33,6 +33,15 @@ final class World: @unchecked Sendable {
   var power: [String: RootPower] = [:]
   /// Nobody answers.
   var isAway = false
+  /// What the fleet answers, and what it was asked; nil: no answer comes.
+  var fleet: (HelpRequest) -> HelpAnswer? = { _ in .notServed }
+  var asked: [HelpRequest] = []
+
+  func ask(_ request: HelpRequest) throws(StoreTrouble) -> HelpAnswer {
+    asked.append(request)
+    guard let answer = fleet(request) else { throw .service(path: "/run/service", .unknown) }
+    return answer
+  }
 
   func account(_ name: UserName) -> Account {
     let uid = accounts[name.text]
@@ -155,6 +164,7 @@ final class Helpdesk {
         do { try between() } catch { return false }
         return isRight
       },
+      askFleet: { request throws(StoreTrouble) in try world.ask(request) },
       find: { name throws(StoreTrouble) in
         if world.isAway { throw .system("getpwnam", path: "", errno: EIO) }
         return world.account(name)

@@ -34,7 +34,6 @@ import Testing
       (.notHelped, { $0.isNever = .yes }), (.unclear, { $0.isNever = .unknown }),
       (.notHelped, { $0.isAnotherHelper = .yes }), (.unclear, { $0.isAnotherHelper = .unknown }),
       (.notHelped, { ($0.isAnotherHelper, $0.isNever) = (.unknown, .yes) }),
-      (.helpInFleet, { $0.isInFleet = true }),
     ]
     for (refusal, change) in table {
       #expect(permission(toHelp: .pass, facts(change)) == .refused(refusal))
@@ -52,7 +51,7 @@ import Testing
     let acts: [HelpAct] = [
       .status, .unlock, .pass, .passEnroll, .block(until: nil), .unblock,
     ]
-    let table: [(Tristate, HelpedFacts.Setter, id: UInt64?, [ChangeRefusal?])] = [
+    let table: [(Tristate, BlockSetter, id: UInt64?, [ChangeRefusal?])] = [
       (.no, .nobody, 7, [nil, nil, nil, nil, nil, .notBlocked]),
       (
         .no, .nobody, nil,

@@ -140,14 +140,10 @@ package struct LoginHandler: FrameHandler {
 
   /// The stricter of the host's and the fleet's.
   func policy(for question: LoginQuestion) -> Policy {
-    let reading = policies.reading(
-      service: question.service, user: question.name, isRemote: question.origin != .local,
-      address: question.statedAddress)
-    if let flaw = reading.flaw { database.note(.error, flaw) }
-    var policy = question.policy
-    policy.tighten(by: reading.policy)
-    // Of all hosts alike, whatever each of them says.
-    policy.shared = SharedBudgetBox(reading.policy.sharedBudget)
+    var policy = policies.tightened(
+      question.policy, service: question.service, user: question.name,
+      isRemote: question.origin != .local, address: question.statedAddress
+    ) { database.note(.error, $0) }
     if database.holdsBackupCodes { policy.backupCode = .off }
     return policy
   }

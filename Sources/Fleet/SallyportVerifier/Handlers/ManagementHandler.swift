@@ -19,7 +19,7 @@ package enum ManagementRequest: Sendable {
 /// nothing.
 package struct ManagementHandler: FrameHandler {
   let database: Database
-  private let policies: FleetPolicy
+  let policies: FleetPolicy
 
   package init(_ database: Database, _ policies: FleetPolicy) {
     (self.database, self.policies) = (database, policies)
@@ -50,6 +50,10 @@ package struct ManagementHandler: FrameHandler {
       case .move(let request): return try answer(request, on: host, by: store)
       case .person(let request):
         if request.verb.isNew, try !store.mayWriteNew(of: request.name) { return .notServed }
+        if case .help(let order) = request.verb {
+          let answer = try help(order, request.name, on: host, by: store)
+          return VerifierAnswer(to: .management, answer)
+        }
         return VerifierAnswer(to: .management, try perform(request, on: host, by: store))
       case .roster(let request):
         return VerifierAnswer(

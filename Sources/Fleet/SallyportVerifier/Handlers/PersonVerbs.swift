@@ -37,10 +37,31 @@ extension ManagementHandler {
       return .told(PersonFacts(.enrolled(moving), UserNote(), logins: 0))
     case .restore(let suspension, let id):
       isDone = try store.restore(suspension, of: account, id: id)
+    // Its answer is another.
+    case .help: isDone = false
     }
     guard isDone else { return .changed }
     note(request.verb, of: account.name, on: host)
     return .other(.done)
+  }
+
+  /// For a helper of a host, who is not root there: whose session has asked for his code.
+  func help(_ order: HelpOrder, _ name: UserName, on host: [UInt8], by store: FleetStore)
+    throws(StoreTrouble) -> HelpAnswer
+  {
+    let answer = try store.help(order, store.account(named: name)) { stated in
+      policies.tightened(
+        stated, service: Array("sallyport".utf8), user: name.bytes, isRemote: false, address: nil
+      ) { database.note(.error, $0) }
+    }
+    switch answer {
+    case .done, .lent:
+      guard let (verb, facts) = order.verb.act else { break }
+      let helper = Act.Fact("helper", order.helper.bytes)
+      database.note(act: verb, facts + [helper], of: name, on: host)
+    case .told, .refused, .notServed, .trouble: break
+    }
+    return answer
   }
 
   private func note(_ verb: PersonRequest.Verb, of user: UserName, on host: [UInt8]) {
@@ -64,13 +85,14 @@ extension PersonRequest.Verb {
     case .block: .block
     case .unblock: .unblock
     case .restore: .restore
+    case .help(let order): order.verb.act?.verb
     }
   }
 
   /// Whether an older verifier does not read what it writes.
   var isNew: Bool {
     switch self {
-    case .block, .level(.exempt(until: .some)): true
+    case .block, .level(.exempt(until: .some)), .help: true
     case .tell, .unlock, .end, .forget, .level, .resynchronize, .unblock, .former, .restore: false
     }
   }
@@ -90,6 +112,21 @@ extension PersonRequest.Verb {
     case .unblock: "not blocked any more:"
     case .former: "looked for what can be restored:"
     case .restore: "what a pass replaced was restored:"
+    case .help: "asked by a helper:"
+    }
+  }
+}
+
+extension HelpOrder.Verb {
+  /// nil: nothing is changed.
+  fileprivate var act: (verb: Act.Verb, facts: [Act.Fact])? {
+    switch self {
+    case .show: nil
+    case .lend: (.unlock, [Act.Fact("lent", "yes".utf8)])
+    case .give(let pass, _): Act.told(.give(pass))
+    case .block(let until):
+      (.block, until?.internetText.map { [Act.Fact("until", $0.utf8)] } ?? [])
+    case .unblock: (.unblock, [])
     }
   }
 }

@@ -1,6 +1,6 @@
 package import FleetProtocol
 package import OneTimePassword
-import SallyportAdministration
+package import SallyportAdministration
 package import SallyportCore
 
 /// A user's record in a fleet, without what logins change: the column `enrollment.body`
@@ -32,6 +32,8 @@ package struct FleetDocument: Sendable {
   package var block: FleetBlock?
   /// What passes have replaced; only what the enrollment names is kept.
   package var suspended: [SuspendedEnrollment] = []
+  /// What helpers did for him lately, passes and unlocks.
+  package var helped = HelpCounts()
 
   /// How many are remembered.
   static let mostEnded = 16
@@ -80,10 +82,11 @@ package struct FleetDocument: Sendable {
 
 // The document: form (1 byte), place (1), level (1), the time from which the level holds (8,
 // -1 for at once), logins (4), serial (8); in form 2 how many ended before (1, 1 to 16) and their
-// ids (8 each); in form 3 the same (1, 0 to 16), what follows (1, the sum of 1 and 2), 1 a block:
+// ids (8 each); in form 3 the same (1, 0 to 16), what follows (1, a sum of 1, 2 and 4), 1 a block:
 // since when (8), up to when (8, -1 for without an end), and the helper's name after its length; 2
 // what is suspended (1, 1 to 8): of each id (8), state after its length (2), and enrollment as its
-// file after its length (4); and behind that the enrollment as its file, or the id of the removed
+// file after its length (4); 4 what helpers did lately (1, 1 to 3): of each what (1; 1 a pass, 2 an
+// unlock) and when (8); and behind that the enrollment as its file, or the id of the removed
 // one (8) and, if a host took it, the token (8) and the name of the host, or nothing. Each form is
 // written only for what the one before has no place for: verifiers of the former version know no
 // form 3.
@@ -91,7 +94,8 @@ extension FleetDocument {
   private static let headLength = 23
 
   private func form(_ suspended: [SuspendedEnrollment]) -> UInt8 {
-    block != nil || !suspended.isEmpty ? 3 : ended.isEmpty ? 1 : 2
+    let hasMore = block != nil || !suspended.isEmpty || !helped.acts.isEmpty
+    return hasMore ? 3 : ended.isEmpty ? 1 : 2
   }
 
   /// nil if memory is short.
@@ -99,7 +103,10 @@ extension FleetDocument {
     let suspended = named
     let form = form(suspended)
     var more = form > 1 ? endedBytes : []
-    if form == 3 { more.append((block == nil ? 0 : 1) + (suspended.isEmpty ? 0 : 2)) }
+    if form == 3 {
+      let kinds = (block == nil ? 0 : 1) + (suspended.isEmpty ? 0 : 2)
+      more.append(UInt8(kinds + (helped.acts.isEmpty ? 0 : 4)))
+    }
     more += block?.bytes ?? []
     if !suspended.isEmpty { more.append(UInt8(truncatingIfNeeded: suspended.count)) }
     let kept = suspended.compactMap { $0.written() }
@@ -108,6 +115,7 @@ extension FleetDocument {
     var text = SecretText(capacity: room + Self.headLength + more.count)
     for byte in head(form) + more { text.put(byte) }
     for one in kept { text.add(one) }
+    for byte in helped.bytes { text.put(byte) }
     switch place {
     case .enrolled(let enrollment):
       guard let enrollment = enrollment.written() else { return nil }
@@ -146,8 +154,9 @@ extension FleetDocument {
   package static func read(_ text: Secret) -> FleetDocument? {
     let head = text.bytes(in: 0..<headLength)
     guard head.count == headLength, let (ended, end) = ended(text, head[0]),
-      let (block, suspended, start) = later(text, head[0], from: end)
+      let later = later(text, head[0], from: end)
     else { return nil }
+    let (block, suspended, helped, start) = later
     let rest = start..<text.count
     let from = Int64(bitPattern: number(head[3..<11]))
     guard let place = place(head[1], text, rest), let note = note(head[2], from) else {
@@ -156,7 +165,7 @@ extension FleetDocument {
     var document = FleetDocument(
       place, note: note, logins: UInt32(truncatingIfNeeded: number(head[11..<15])),
       serial: number(head[15..<23]), ended: ended, block: block)
-    document.suspended = suspended
+    (document.suspended, document.helped) = (suspended, helped)
     return document.named.count == suspended.count ? document : nil
   }
 
@@ -174,19 +183,27 @@ extension FleetDocument {
 
   /// What form 3 has, and where it ends.
   private static func later(_ text: Secret, _ form: UInt8, from start: Int)
-    -> (FleetBlock?, [SuspendedEnrollment], Int)?
+    -> (FleetBlock?, [SuspendedEnrollment], HelpCounts, Int)?
   {
-    if form < 3 { return (nil, [], start) }
-    guard start < text.count, (1...3).contains(text[start]) else { return nil }
+    if form < 3 { return (nil, [], HelpCounts(), start) }
+    guard start < text.count, (1...7).contains(text[start]) else { return nil }
     var (block, place) = (FleetBlock?.none, start + 1)
+    var (suspended, helped) = ([SuspendedEnrollment](), HelpCounts())
     if text[start] & 1 != 0 {
       let bytes = text.bytes(in: place..<min(place + 17 + 255, text.count))
       guard let (found, count) = FleetBlock.read(bytes) else { return nil }
       (block, place) = (found, place + count)
     }
-    if text[start] & 2 == 0 { return (block, [], place) }
-    guard let (suspended, end) = SuspendedEnrollment.readAll(text, from: place) else { return nil }
-    return (block, suspended, end)
+    if text[start] & 2 != 0 {
+      guard let (found, end) = SuspendedEnrollment.readAll(text, from: place) else { return nil }
+      (suspended, place) = (found, end)
+    }
+    if text[start] & 4 != 0 {
+      let bytes = text.bytes(in: place..<min(place + HelpCounts.longest, text.count))
+      guard let (found, count) = HelpCounts.read(bytes) else { return nil }
+      (helped, place) = (found, place + count)
+    }
+    return (block, suspended, helped, place)
   }
 
   private static func place(_ kind: UInt8, _ text: Secret, _ rest: Range<Int>)
@@ -244,5 +261,35 @@ extension FleetBlock {
     let block = FleetBlock(
       since: UnixTime(since), until: until < 0 ? nil : UnixTime(until), helper: helper)
     return (block, 17 + name.count)
+  }
+}
+
+extension HelpCounts {
+  /// Two passes and an unlock.
+  private static let most = 3
+  private static let kinds: [(Word, UInt8)] = [(.pass, 1), (.unlock, 2)]
+  fileprivate static let longest = 1 + 9 * most
+
+  fileprivate var bytes: [UInt8] {
+    let known = acts.suffix(Self.most).flatMap { act in
+      Self.kinds.filter { $0.0 == act.word }.flatMap {
+        [$0.1] + number(UInt64(bitPattern: act.time.seconds))
+      }
+    }
+    return known.isEmpty ? [] : [UInt8(truncatingIfNeeded: known.count / 9)] + known
+  }
+
+  /// From the beginning of these, and how many they were.
+  fileprivate static func read(_ bytes: [UInt8]) -> (HelpCounts, Int)? {
+    guard let count = bytes.first.map({ Int($0) }), (1...most).contains(count),
+      bytes.count > 9 * count
+    else { return nil }
+    var acts: [(word: Word, time: UnixTime)] = []
+    for start in (0..<count).map({ 1 + 9 * $0 }) {
+      let time = Int64(bitPattern: number(bytes[start + 1..<start + 9]))
+      guard time >= 0, let kind = kinds.first(where: { $0.1 == bytes[start] }) else { return nil }
+      acts.append((kind.0, UnixTime(time)))
+    }
+    return (HelpCounts(acts), 1 + 9 * count)
   }
 }

@@ -23,6 +23,20 @@ package struct FleetPolicy: Sendable {
     return store.policy(at: file, base: Policy(), login)
   }
 
+  /// The stricter of a host's and the fleet's; a flaw of the file is given to `tell`. `shared` is
+  /// the fleet's, of all hosts alike, whatever each of them says.
+  func tightened(
+    _ policy: Policy, service: [UInt8], user: [UInt8], isRemote: Bool, address: NumericAddress?,
+    tell: (LogLine) -> Void
+  ) -> Policy {
+    let reading = reading(service: service, user: user, isRemote: isRemote, address: address)
+    if let flaw = reading.flaw { tell(flaw) }
+    var policy = policy
+    policy.tighten(by: reading.policy)
+    policy.shared = SharedBudgetBox(reading.policy.sharedBudget)
+    return policy
+  }
+
   /// What is wrong with the file as it is now, and what applies instead; nil if nothing is.
   package var flaw: LogLine? {
     reading(service: [], user: [], isRemote: true, address: nil).flaw

@@ -3,7 +3,8 @@ package import SallyportCore
 package import SallyportSystem
 
 // `helpdesk/by-UID` and `helpdesk/for-UID`: what each helper did lately, and what was done for each
-// person. Counted before it is done, under the lock of all commands.
+// person. Counted before it is done, under the lock of all commands. What was done for a person of
+// a fleet, its verifiers count, by the same rule.
 
 /// Why a helper does no more.
 package enum HelpLimit: Equatable, Sendable {
@@ -13,22 +14,22 @@ package enum HelpLimit: Equatable, Sendable {
   case helper(isFirst: Bool)
 }
 
-/// The acts in one file. Text of one line each, the verb and the time:
+/// What helpers did lately. In a file, text of one line each, the verb and the time:
 ///
 ///     pass 1772530000
-struct HelpCounts: Equatable {
+package struct HelpCounts: Equatable, Sendable {
   /// The verbs, and that the log was told of a helper who does too much.
-  enum Word: String, CaseIterable { case pass, unlock, block, alert }
+  package enum Word: String, CaseIterable, Sendable { case pass, unlock, block, alert }
 
-  private(set) var acts: [(word: Word, time: UnixTime)] = []
+  package private(set) var acts: [(word: Word, time: UnixTime)] = []
 
-  static func == (a: HelpCounts, b: HelpCounts) -> Bool { a.text == b.text }
+  package static func == (a: HelpCounts, b: HelpCounts) -> Bool { a.text == b.text }
 
   static let week: UInt64 = 7 * 86_400
   static let day: UInt64 = 86_400
   static let mostInADay = 10
 
-  init() {}
+  package init(_ acts: [(word: Word, time: UnixTime)] = []) { self.acts = acts }
 
   /// Throws the number of the line that is none.
   init(_ text: Secret) throws(SettingsError) {
@@ -52,12 +53,20 @@ struct HelpCounts: Equatable {
     acts.filter { words.contains($0.word) && now.elapsed(since: $0.time) < seconds }.count
   }
 
-  /// With one more, without those that count for nothing any more.
-  func adding(_ word: Word, at now: UnixTime) -> HelpCounts {
-    var counts = self
-    counts.acts.removeAll { now.elapsed(since: $0.time) >= HelpCounts.week }
-    counts.acts.append((word, now))
-    return counts
+  /// Whether helpers may not do this for one person now, by what was done for him.
+  package func isEnough(_ verb: HelpVerb, at now: UnixTime) -> Bool {
+    guard let (word, most) = verb.counted else { return false }
+    return count(of: [word], within: HelpCounts.week, at: now) >= most
+  }
+
+  /// Without those that count for nothing any more.
+  package func recent(at now: UnixTime) -> HelpCounts {
+    HelpCounts(acts.filter { now.elapsed(since: $0.time) < HelpCounts.week })
+  }
+
+  /// With one more, and without those.
+  package func adding(_ word: Word, at now: UnixTime) -> HelpCounts {
+    HelpCounts(recent(at: now).acts + [(word, now)])
   }
 }
 
@@ -77,7 +86,10 @@ extension Store {
   static var helpdesk: Path { "helpdesk" }
 
   /// Why this helper may not do it for that person now; nil: he may. Nothing is counted.
-  package func helpLimit(_ verb: HelpVerb, by helper: UInt32, for person: UInt32, at now: UnixTime)
+  /// `person`: nil for one of a fleet, for whom its verifiers count.
+  package func helpLimit(
+    _ verb: HelpVerb, by helper: UInt32, for person: UInt32?, at now: UnixTime
+  )
     throws(StoreTrouble) -> HelpLimit?
   {
     guard let folder = try folder(Store.helpdesk) else { return nil }
@@ -85,10 +97,14 @@ extension Store {
   }
 
   /// The same, and where he may it is counted, on the disk before this returns.
-  package func countHelp(_ verb: HelpVerb, by helper: UInt32, for person: UInt32, at now: UnixTime)
+  package func countHelp(
+    _ verb: HelpVerb, by helper: UInt32, for person: UInt32?, at now: UnixTime
+  )
     throws(StoreTrouble) -> HelpLimit?
   {
     guard let (word, _) = verb.counted else { return nil }
+    // A host of a fleet may have no store of its own yet.
+    if person == nil { try prepare() }
     let files = HelpFiles(by: helper, for: person)
     return try changing { users throws(StoreTrouble) in
       try makeDirectory(root / Store.helpdesk)
@@ -101,7 +117,7 @@ extension Store {
       case .helper(isFirst: true): try add(.alert, to: files.helper, in: folder, users, at: now)
       case nil:
         // If one of them is lost, the act is not done.
-        try add(word, to: files.person, in: folder, users, at: now)
+        if let person = files.person { try add(word, to: person, in: folder, users, at: now) }
         try add(word, to: files.helper, in: folder, users, at: now)
       }
       return limit
@@ -111,13 +127,13 @@ extension Store {
   private func limit(
     _ verb: HelpVerb, _ files: HelpFiles, in folder: borrowing StoreFolder, at now: UnixTime
   ) throws(StoreTrouble) -> HelpLimit? {
-    guard let (word, most) = verb.counted else { return nil }
+    guard verb.counted != nil else { return nil }
     let (own, day) = (try counts(files.helper, in: folder), HelpCounts.day)
     if own.count(of: [.pass, .unlock, .block], within: day, at: now) >= HelpCounts.mostInADay {
       return .helper(isFirst: own.count(of: [.alert], within: day, at: now) == 0)
     }
-    let done = try counts(files.person, in: folder)
-    return done.count(of: [word], within: HelpCounts.week, at: now) >= most ? .person : nil
+    guard let person = files.person else { return nil }
+    return try counts(person, in: folder).isEnough(verb, at: now) ? .person : nil
   }
 
   private func counts(_ name: Path, in folder: borrowing StoreFolder) throws(StoreTrouble)
@@ -143,12 +159,12 @@ extension Store {
 
 /// By the numbers of the accounts: another name for one of them begins nothing again.
 private struct HelpFiles {
-  let helper, person: Path
+  let helper: Path
+  let person: Path?
 
-  init(by helper: UInt32, for person: UInt32) {
-    (self.helper, self.person) = (
-      Path(Array("by-\(helper)".utf8)), Path(Array("for-\(person)".utf8))
-    )
+  init(by helper: UInt32, for person: UInt32?) {
+    self.helper = Path(Array("by-\(helper)".utf8))
+    self.person = person.map { Path(Array("for-\($0)".utf8)) }
   }
 }
 

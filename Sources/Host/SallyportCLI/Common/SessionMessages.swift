@@ -126,8 +126,9 @@ extension Message {
           + "why", .notPermitted, hints: [asRoot])
     case .helpInFleet:
       self.init(
-        "a fleet verifies the codes here, and its verifiers do not count what helpers do: "
-          + "only root can do this", .notPermitted, hints: [asRoot])
+        "the fleet does not do this for a helper on this host: no verifier can be asked, or this "
+          + "host may not enroll people of it; the log of the system says why", .notPermitted,
+        hints: [asRoot])
     case .helpedNotEnrolled:
       self.init("\(name) is not enrolled", .noInput, hints: [])
     case .helpedEnough:

@@ -13,4 +13,7 @@ package protocol FleetSide: Sendable {
   var wasAway: Bool { get }
   /// To a question whose account, policy and origin are settled. nil: not served.
   func answer(_ question: LoginQuestion, log: LogWriter) throws(StoreTrouble) -> ServiceAnswer?
+  /// What a helper's session asks, which has asked for his code. `deadline`: in nanoseconds of
+  /// CLOCK_MONOTONIC.
+  func answer(_ request: HelpRequest, until deadline: UInt64, log: LogWriter) -> HelpAnswer
 }

@@ -50,8 +50,20 @@ package struct RequestHandler<Store: LoginStore>: Sendable where Store: Sendable
 
   /// The frame of the answer; empty for a packet that is no request.
   package func answer(_ peer: Peer, _ packet: Secret, to caller: any Caller) -> [UInt8] {
+    if peer.socket == .root, let asked = HelpRequest.decode(packet) {
+      return help(asked, peer, caller).encoded() ?? []
+    }
     guard let asked = LoginQuestion.decode(packet) else { return [] }
     return (answer(asked, peer, caller) ?? .notServed).encoded() ?? []
+  }
+
+  /// By the fleet alone: of people of this machine the session has the files.
+  private func help(_ asked: HelpRequest, _ peer: Peer, _ caller: any Caller) -> HelpAnswer {
+    guard let fleet else { return .notServed }
+    // Who asks waits until it is done, or not.
+    guard caller.begin() else { return .trouble }
+    let deadline = sys_monotonic() &+ LoginQuestion.patience &* 1_000_000
+    return fleet.answer(asked, until: deadline) { level, line in write(level, line, of: peer) }
   }
 
   /// nil: not for this peer.

@@ -1,5 +1,3 @@
-package import SallyportCore
-
 /// The fields of a login state alone, for a store that numbers and seals it in its own way; the
 /// same as those of a `StateRecord` (docs/enrollment-format.md).
 extension LoginState {

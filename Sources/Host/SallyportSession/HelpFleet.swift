@@ -54,18 +54,27 @@ extension Session {
     }
   }
 
-  /// What is left in the files of this machine, from before the fleet, blocks him here alone.
+  /// What is left in the files of this machine, from before the fleet, blocks him here alone: both
+  /// are one act.
   private func unblockEverywhere(_ helping: Helping) throws(Ending) -> FromSession {
-    let isHere = try found { () throws(StoreTrouble) in
-      try !store.blocks(of: helping.person).isEmpty
+    let (name, request) = (helping.person.name, request(.unblock, helping))
+    let act = SessionAct(.unblock, [], of: name, by: client, in: store)
+    let (answer, here) = try recorded(act) {
+      () throws(StoreTrouble) -> (HelpAnswer, Store.Lifting) in
+      let answer = try asked(request)
+      guard answer.isDone || answer.isNotBlocked else { return (answer, .notBlocked) }
+      let here = try store.unblock(
+        helping.person, at: try Clock.now(), by: client.account.name, environment.find)
+      return (answer, here)
+    } isDone: {
+      $0.isDone && $1 != .isRoots || $1 == .done
     }
-    let name = helping.person.name
-    do throws(Ending) {
-      _ = try ask(.unblock, helping, SessionAct(.unblock, [], of: name, by: client, in: store))
-    } catch {
-      guard isHere, case .refused(.notBlocked, _) = error else { throw error }
+    switch here {
+    case .isRoots: throw helping.refused(.blockedByRoot)
+    case .notBlocked: _ = try taken(answer, helping)
+    case .done: break
     }
-    return isHere ? try unblock(helping) : .done(of: name, backupCodes: [], names: [])
+    return .done(of: name, backupCodes: [], names: [])
   }
 
   private func request(_ verb: HelpOrder.Verb, _ helping: Helping) -> HelpRequest {
@@ -78,14 +87,24 @@ extension Session {
   {
     let request = request(verb, helping)
     let answer = try recorded(act) { () throws(StoreTrouble) in
-      let answer = try environment.askFleet(request)
-      if case .trouble = answer {
-        throw .service(path: ServiceAuthority.rootSocket, .unknown)
-      }
-      return answer
+      try asked(request)
     } isDone: {
       $0.isDone
     }
+    return try taken(answer, helping)
+  }
+
+  /// The same pass is given once, so that it can be asked for again where no answer came.
+  private func asked(_ request: HelpRequest) throws(StoreTrouble) -> HelpAnswer {
+    var answer = try environment.askFleet(request)
+    if case .trouble = answer, case .give = request.order.verb {
+      answer = try environment.askFleet(request)
+    }
+    if case .trouble = answer { throw .service(path: ServiceAuthority.rootSocket, .unknown) }
+    return answer
+  }
+
+  private func taken(_ answer: HelpAnswer, _ helping: Helping) throws(Ending) -> HelpAnswer {
     switch answer {
     case .done, .lent: return answer
     case .notServed: throw helping.refused(.helpInFleet)
@@ -102,6 +121,10 @@ extension HelpAnswer {
     case .done, .lent: true
     case .notServed, .trouble, .told, .refused: false
     }
+  }
+
+  fileprivate var isNotBlocked: Bool {
+    if case .refused(.notBlocked) = self { true } else { false }
   }
 }
 

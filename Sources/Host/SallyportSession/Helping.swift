@@ -25,7 +25,8 @@ extension Session {
     try insistOnSame(helping)
     let (id, inFleet) = try look(helping)
     try insistOnRoom(helping, inFleet)
-    if act == .unlock { try insistOnNeed(helping, inFleet) }
+    // A fleet's own budget may be the smaller one: its verifiers say it.
+    if act == .unlock, inFleet == nil { try insistOnNeed(helping) }
     try count(helping)
     if let inFleet { return try carry(out: helping, inFleet, id) }
     return try carry(out: helping, id)
@@ -106,15 +107,12 @@ extension Session {
     return status
   }
 
-  private func insistOnNeed(_ helping: Helping, _ inFleet: HelpedPerson?) throws(Ending) {
+  private func insistOnNeed(_ helping: Helping) throws(Ending) {
     let lending = try found { () throws(StoreTrouble) -> Lending? in
-      let record = inFleet == nil ? try store.load(helping.person) : nil
-      guard
-        let (enrollment, state) = inFleet?.enrolled ?? record.map({ ($0.enrollment, $0.state) })
-      else { return nil }
-      var next = state
-      return Throttle(for: enrollment, state, under: helping.context.policy)
-        .lending(in: &next, at: try Clock.now())
+      guard let record = try store.load(helping.person) else { return nil }
+      var state = record.state
+      return Throttle(for: record.enrollment, state, under: helping.context.policy)
+        .lending(in: &state, at: try Clock.now())
     }
     _ = try lent(lending, helping)
   }

@@ -116,8 +116,6 @@ private final class Bob {
     #expect(refusal(try desk.help(.pass, "bob")) == .helpedEnough)
     #expect(refusal(try desk.help(.unlock, "bob")) == .helpedEnough)
     bob.hasEnough = (false, false)
-    bob.state.known = LoginState(initialFor: bob.enrollment).known
-    #expect(refusal(try desk.help(.unlock, "bob")) == .notLocked)
     (bob.block, bob.isEnrolled) = (.helper, true)
     #expect(refusal(try desk.help(.pass, "bob")) == .blockedByHelper)
     bob.block = .root
@@ -152,10 +150,44 @@ private final class Bob {
       #expect(stages.first == "will" && !stages.contains("done"))
       if answer == nil { #expect(stages == ["will"]) }
     }
+    // The fleet's own budget may be the smaller one: what is left by the host's says nothing.
+    for (answer, wanted) in [
+      (HelpAnswer.Refusal.notLocked, ChangeRefusal.notLocked), (.spent, .nothingToLend),
+    ] {
+      bob.answer = .refused(answer)
+      #expect(refusal(try desk.help(.unlock, "bob")) == wanted)
+    }
     desk.world.fleet = { _ in nil }
     #expect(refusal(try desk.help(.pass, "bob")) == .failed)
     desk.world.fleet = { _ in .notServed }
     #expect(refusal(try desk.help(.pass, "bob")) == .helpInFleet)
+  }
+
+  /// Of a fleet that has done it, and whose answer was lost.
+  @Test func `asks once more for the same pass where no answer came`() throws {
+    let desk = try Helpdesk()
+    let bob = try Bob(of: desk)
+    var lost = 1
+    let told = desk.world.fleet
+    desk.world.fleet = { request in
+      guard case .give = request.order.verb, lost > 0 else { return told(request) }
+      lost -= 1
+      return .trouble
+    }
+    guard case .passed = try desk.help(.pass, "bob") else {
+      Issue.record("no pass")
+      return
+    }
+    let asked = desk.world.asked.map(\.order.verb).filter { $0 != .show }
+    #expect(asked.count == 2 && asked.first == asked.last)
+    lost = 2
+    #expect(refusal(try desk.help(.pass, "bob")) == .unknown)
+    lost = 1
+    bob.state.known = try spent(bob, desk)
+    bob.answer = .trouble
+    let before = desk.world.asked.count
+    #expect(refusal(try desk.help(.unlock, "bob")) == .unknown)
+    #expect(desk.world.asked.count == before + 2, "looked up, and lent once at most")
   }
 
   // decisive
@@ -181,5 +213,6 @@ private final class Bob {
       return
     }
     #expect(try !desk.isBlocked("bob"))
+    #expect(desk.acts().map { $0.split(separator: " ").last } == ["stage=will", "stage=done"])
   }
 }

@@ -44,7 +44,7 @@ package struct ManagementHandler: FrameHandler {
     guard asker.enrolls else { return VerifierAnswer(to: .management, MoveAnswer.notAllowed) }
     if database.isAway { return .databaseAway }
     let event = Event(of: request.service, on: host, name: request.name?.bytes ?? [])
-    let store = FleetStore(database, event, uid: nil)
+    let store = FleetStore(database, event, uid: nil, until: request.deadline(since: arrived))
     do throws(StoreTrouble) {
       switch request {
       case .move(let request): return try answer(request, on: host, by: store)
@@ -141,6 +141,13 @@ extension ManagementRequest {
     case .person(let request): request.name
     case .roster, .people, .events: nil
     }
+  }
+
+  /// When what is asked is not begun any more, in nanoseconds of CLOCK_MONOTONIC: a helper would
+  /// not be told, and it would count. Root's command asks again.
+  fileprivate func deadline(since arrived: UInt64) -> UInt64 {
+    guard case .person(let request) = self, case .help = request.verb else { return .max }
+    return arrived &+ 2_000_000_000
   }
 
   /// As the log tells of it.

@@ -112,12 +112,22 @@ extension PersonRequest.Verb {
     case .unblock: "not blocked any more:"
     case .former: "looked for what can be restored:"
     case .restore: "what a pass replaced was restored:"
-    case .help: "asked by a helper:"
+    case .help(let order): order.verb.action
     }
   }
 }
 
 extension HelpOrder.Verb {
+  fileprivate var action: StaticString {
+    switch self {
+    case .show: "shown to a helper:"
+    case .lend: "tries were lent by a helper:"
+    case .give: "a pass was given by a helper:"
+    case .block: "blocked by a helper:"
+    case .unblock: "a helper's block was lifted:"
+    }
+  }
+
   /// nil: nothing is changed.
   fileprivate var act: (verb: Act.Verb, facts: [Act.Fact])? {
     switch self {

@@ -48,15 +48,18 @@ extension FleetStore {
   private func give(_ pass: Pass, to account: Account, id: UInt64) throws(StoreTrouble)
     -> HelpAnswer
   {
-    try helping(.pass, account, id: id) { (document, state, _) in
+    // Asked again, as where the answer was lost.
+    let isThere: (Enrollment) -> Bool = { $0.passes.contains { $0.id == pass.id } }
+    return try helping(.pass, account, id: id, unless: isThere) { (document, state, _) in
       amend(.give(pass), &document, &state) ? .done : .refused(.enough)
     }
   }
 
   /// What changes what can be logged in with: for who is enrolled and not blocked, and as often as
-  /// helpers may. `body` changes and answers; what it refuses is not saved.
+  /// helpers may. `isDone`: it was before. `body` changes and answers; a refusal is not saved.
   private func helping(
     _ verb: HelpVerb, _ account: Account, id: UInt64,
+    unless isDone: (Enrollment) -> Bool = { _ in false },
     _ body: (inout FleetDocument, inout LoginState, UnixTime) -> HelpAnswer
   ) throws(StoreTrouble) -> HelpAnswer {
     try answered(account) { (old, state, now) in
@@ -70,6 +73,8 @@ extension FleetStore {
         case .root: return (.refused(.blockedByRoot), nil)
         }
       }
+      // The primary alone may have it.
+      if isDone(enrollment) { return (.done, (old, state)) }
       if old.helped.isEnough(verb, at: now) { return (.refused(.enough), nil) }
       var new = old
       next.reconcile(with: enrollment)
@@ -85,8 +90,9 @@ extension FleetStore {
     throws(StoreTrouble) -> HelpAnswer
   {
     try answered(account) { (old, state, now) in
-      // By the files of a host, which do not say it.
+      // By the files of a host, which do not say it; or it would block nobody.
       if case .taken = old.place { return (.refused(.changed), nil) }
+      if let until, until <= now { return (.refused(.changed), nil) }
       if let block = old.block, setter(of: block, account, at: now) == .root {
         return (.refused(.blockedByRoot), nil)
       }

@@ -306,7 +306,6 @@ package struct FleetStore: ManagedStore, Sendable {
     var (document, state) = (document, state)
     if !database.writesFormer { document.ended = [] }
     if !database.writesNew { state?.notices = OwnerNotices() }
-    if !document.helped.acts.isEmpty { document.helped = document.helped.recent(at: try now()) }
     let mark: RowVersion
     if let old { mark = old } else { mark = try markOfNothing(key) }
     let bodies = try sealing { () throws(RowFault) in

@@ -55,6 +55,20 @@ extension Session {
     guard amendment == .done else { throw .refused(.changed) }
   }
 
+  /// Who was blocked while a pass was given has none, and nobody sees its code: a block that comes
+  /// after this look ends the pass itself.
+  func insistOnNoBlock(_ helping: Helping) throws(Ending) {
+    let (isBlocked, isRoots) = try found { () throws(StoreTrouble) in
+      let now = try Clock.now()
+      let blocks = try store.blocks(of: helping.person).filter { !$0.isOver(at: now) }
+      return (!blocks.isEmpty, blocks.contains { $0.isRoots(at: now) })
+    }
+    if !isBlocked { return }
+    // The code is refused as long as he is blocked, and is nobody's afterwards.
+    try? revokePasses(helping)
+    throw helping.refused(isRoots ? .blockedByRoot : .blockedByHelper)
+  }
+
   func unblock(_ helping: Helping) throws(Ending) -> FromSession {
     let act = SessionAct(.unblock, [], of: helping.person.name, by: client, in: store)
     let lifting = try recorded(act) { () throws(StoreTrouble) in

@@ -171,6 +171,7 @@ extension Session {
     case .changed: throw .refused(.changed)
     case .flawed: throw helping.refused(.helpedEnough)
     }
+    try insistOnNoBlock(helping)
     return passed(helping, made)
   }
 

@@ -131,6 +131,28 @@ import Testing
     #expect(try !desk.isBlocked("bob"))
   }
 
+  // decisive
+  @Test func `gives no pass to whom root blocks at that moment`() throws {
+    // From the first question on, up to the change itself.
+    for number in 1...20 {
+      let desk = try Helpdesk()
+      let (store, account) = (desk.store, try desk.account("bob"))
+      var asked = 0
+      desk.world.meanwhile = {
+        asked += 1
+        if asked == number { _ = try? store.block(account, until: nil, at: UnixTime(1)) }
+      }
+      let end = try desk.help(.pass, "bob")
+      if asked < number {
+        #expect(number > 5)
+        return
+      }
+      #expect(refusal(end) == .blockedByRoot, "\(number)")
+      #expect(try desk.passes(of: "bob") == 0, "\(number)")
+    }
+    Issue.record("no end")
+  }
+
   @Test func `does ten acts a day with all that he blocks and lifts`() throws {
     let desk = try Helpdesk()
     let now = try Clock.now().seconds

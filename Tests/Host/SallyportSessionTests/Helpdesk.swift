@@ -33,6 +33,8 @@ final class World: @unchecked Sendable {
   var power: [String: RootPower] = [:]
   /// Nobody answers.
   var isAway = false
+  /// What happens whenever an answer is asked for.
+  var meanwhile: () -> Void = {}
   /// What the fleet answers, and what it was asked; nil: no answer comes.
   var fleet: (HelpRequest) -> HelpAnswer? = { _ in .notServed }
   var asked: [HelpRequest] = []
@@ -159,7 +161,10 @@ final class Helpdesk {
     let (store, world, isRight) = (store, world, acceptsPassword)
     let environment = SessionEnvironment(
       store: store, policyFile: Array(policyFile.utf8),
-      authority: { RecordAuthority(store: store) }, takeTurn: { _ in true },
+      authority: {
+        world.meanwhile()
+        return RecordAuthority(store: store)
+      }, takeTurn: { _ in true },
       accepts: { _ in
         do { try between() } catch { return false }
         return isRight

@@ -41,6 +41,9 @@ def test_a_block_on_one_host_holds_on_all_until_it_is_lifted(cast):
     assert not any(host.enters("alice", typed) for host in cast.hosts for typed in (code, backup[0]))
     done(one.sallyport("block", "alice", "--undo"))
     assert three.enters("alice", backup[0]) and one.enters("alice", code), "a refused code is not used"
+    whole = json.loads(done(three.sallyport("log", "alice", "--json")))
+    assert [(act["act"], act["by"]) for act in whole["acts"] if act["via"] == "verifier"] == [
+        (act, f"host({one.name})") for act in ("enroll", "block", "unblock")]
     told = json.loads(done(one.sallyport("log", "alice", "--json")))["logins"]
     assert [login["host"] for login in told if login["result"] == "accepted"] == [three.name, one.name]
     assert {login["host"] for login in told if login["reason"] == "blocked"} == {host.name for host in cast.hosts}

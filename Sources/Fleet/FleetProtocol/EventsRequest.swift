@@ -2,7 +2,7 @@ import OneTimePassword
 package import SallyportCore
 
 /// What `sallyport log` asks on a host that may enroll people of the fleet: what logins came to,
-/// the newest first (docs/fleet-format.md). Nothing is changed.
+/// or what was changed, the newest first (docs/fleet-format.md). Nothing is changed.
 ///
 /// As bytes: version (1 byte), 0xcc, which no other question has (1), since when and up to when (8
 /// each), which of them (1), how many names (1), and each after its length.
@@ -18,6 +18,8 @@ package struct EventsRequest: Equatable, Sendable {
   package enum Kinds: Int, Equatable, Sendable {
     case accepted = 1
     case refused, both
+    /// No logins, but what was changed of somebody.
+    case acts
   }
 
   package static let mostNames = 2
@@ -74,7 +76,7 @@ extension EventsRequest: SecretFrame {
     let since = fields.number(request?.since)
     let upTo = fields.number(request?.upTo)
     if max(since, upTo) > latest || since % 1_000_000 != 0 { fields.fail() }
-    let kinds = Kinds(rawValue: fields.kind(request?.kinds.rawValue, of: 3))
+    let kinds = Kinds(rawValue: fields.kind(request?.kinds.rawValue, of: 4))
     let names = fields.list(request?.names, 0...mostNames) { $0.name($1) }
     return kinds.map {
       EventsRequest(since: UnixTime(Int64(since / 1_000_000)), upTo: upTo, $0, of: names)

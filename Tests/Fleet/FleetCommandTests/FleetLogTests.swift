@@ -38,9 +38,16 @@ private final class EventLine: FleetVerifiers {
     if let other { return other }
     let rest = events.filter { event in
       let isMeant = request.names.isEmpty || request.names.contains { $0.bytes == event.name }
-      let isAccepted = event.outcome == Array("accepted".utf8)
-      return isMeant && event.at <= request.upTo && event.at >= request.since
-        && request.kinds != (isAccepted ? .refused : .accepted)
+      let isInTime = event.at <= request.upTo && event.at >= request.since
+      let outcome = String(decoding: event.outcome, as: UTF8.self)
+      let isTold =
+        switch request.kinds {
+        case .accepted: outcome == "accepted"
+        case .refused: outcome != "accepted" && !outcome.hasPrefix("act-")
+        case .both: !outcome.hasPrefix("act-")
+        case .acts: outcome.hasPrefix("act-")
+        }
+      return isMeant && isInTime && isTold
     }
     let page = Array(rest.prefix(EventsAnswer.most))
     let next = rest.count > page.count ? rest[page.count].at : nil
@@ -130,8 +137,6 @@ private final class EventLine: FleetVerifiers {
         "alice at sshd from 192.0.2.9: refused (wrong-code)",
         "bob at sshd on web2, on that machine: refused (wrong-code)",
       ])
-    _ = log(["--acts"], by: line)
-    #expect(line.asked.withLock { $0.count } == 1)
     let json = log(["alice", "--logins", "--json"], by: line)
     struct Shown: Decodable {
       struct Login: Decodable {
@@ -144,6 +149,25 @@ private final class EventLine: FleetVerifiers {
     #expect(told.map { $0.host ?? "here" } == ["here", "web1", "web2", "here", "here"])
     #expect(told[1].result == "accepted")
     #expect(line.asked.withLock { $0.last?.names.map(\.text) } == ["alice", "alice"])
+  }
+
+  @Test func `tells what other hosts changed, apart from logins`() throws {
+    try journal([])
+    let line = EventLine([
+      try event(10, "web2", "alice"), try event(20, "web1", "alice", "act-block"),
+      try event(30, "web2", "alice", "act-rename"), try event(40, "web3", "alice", "act-block"),
+    ])
+    let acts = [
+      "host (web3) blocked alice [verifier]",
+      "host (web2) renamed an authenticator of alice [verifier]",
+    ]
+    let login = "alice at sshd on web2 from 192.0.2.7: accepted"
+    for (words, told) in [([], acts + [login]), (["--acts"], acts), (["--logins"], [login])] {
+      #expect(lines(log(words, by: line)) == told)
+    }
+    #expect(line.asked.withLock { $0.map(\.kinds) } == [.both, .acts, .acts, .both])
+    let json = log(["alice", "--json"], by: line).answer
+    #expect(json.contains("\"by\" : \"host(web3)\"") && json.contains("\"via\" : \"verifier\""))
   }
 
   /// One to one: two events are not one line's, and one that is far away is another login.
@@ -172,17 +196,17 @@ private final class EventLine: FleetVerifiers {
     try journal([(50, "code accepted: user=alice authenticator=\"phone\" origin=192.0.2.7")])
     let done = log(by: EventLine([], other: answer))
     #expect(done.status == 75, "\(done.aside)")
-    #expect(done.aside.contains("sallyport: logins of the fleet are missing: "))
+    #expect(done.aside.contains("sallyport: the fleet's part is missing: "))
     #expect(done.aside.contains(why) && done.aside.contains("hint: sallyport fleet status"))
     #expect(lines(done) == ["alice at sshd from 192.0.2.7: a code of \"phone\" was accepted"])
     let json = log(["--json"], by: EventLine([], other: answer)).answer
-    #expect(json.contains("logins of the fleet are missing"), "\(json)")
+    #expect(json.contains("the fleet's part is missing"), "\(json)")
   }
 
   @Test func `has the pages that came, and says that there are more`() throws {
     try journal([])
     let events = try (0..<120).map { try event(Int64($0), "web2", "alice") }
-    let done = log(by: EventLine(events, questions: 2))
+    let done = log(["--logins"], by: EventLine(events, questions: 2))
     #expect(done.status == 75 && lines(done).count == 100)
     #expect(lines(log(by: EventLine(events))).count == 120)
   }
@@ -193,7 +217,7 @@ private final class EventLine: FleetVerifiers {
     var events = try (0..<2100).map { try event(Int64($0), "web2", "bob", "wrong-code") }
     events.append(try event(5000, "web2", "alice"))
     let line = EventLine(events)
-    let done = log(by: line)
+    let done = log(["--logins"], by: line)
     #expect(done.aside.contains("at most the newest 2000 are shown"))
     #expect(lines(done).first == "alice at sshd on web2 from 192.0.2.7: accepted")
     #expect(done.answer.contains("2000 times"), "\(done.answer)")

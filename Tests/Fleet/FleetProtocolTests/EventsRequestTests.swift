@@ -9,7 +9,7 @@ extension Seeded {
     let since = UnixTime(Int64(number(0...1_795_000_000)))
     let request = EventsRequest(
       since: since, upTo: flip() ? .max : since.microseconds + UInt64(number(0...1_000_000)),
-      pick([.accepted, .refused, .both]), of: (0..<number(0...2)).map { _ in userName() })
+      pick([.accepted, .refused, .both, .acts]), of: (0..<number(0...2)).map { _ in userName() })
     var (last, found): (UInt64, [EventsAnswer.Entry]) = (request.upTo, [])
     for _ in 0..<number(0...EventsAnswer.most) {
       last = max(request.since, last - min(last, UInt64(number(0...5))))

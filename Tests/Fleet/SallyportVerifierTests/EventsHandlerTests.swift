@@ -72,6 +72,29 @@ struct `What a host is told of logins of the fleet` {
   }
 
   // decisive
+  @Test func `is what a host changed, by the save of the change`() throws {
+    let name = try verifier.enroll()
+    let user = try #require(UserName(Array(name.utf8)))
+    let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
+    let asker = HostIdentity(pin, host: Array("web2".utf8), enrolls: true)
+    for verb in [
+      .block(until: nil), .tell, .unblock, .unblock, .unlock(id: 0xe0e0), .unlock(id: 1),
+      .level(.exempt(until: nil)), .forget(id: 0xe0e0), .end(id: 0xe0e0),
+    ] as [PersonRequest.Verb] {
+      let frame = try #require(PersonRequest(verb, of: user).encoded())
+      _ = ManagementHandler(verifier.database).answer(frame, from: asker, arrived: 0)
+    }
+    let found = try told([name], .acts).entries
+    #expect(
+      found.reversed().map { String(decoding: $0.outcome, as: UTF8.self) } == [
+        "act-block", "act-unblock", "act-unlock", "act-exempt", "act-forget", "act-unenroll",
+      ])
+    #expect(found.allSatisfy { $0.host == Array("web2".utf8) && $0.name == Array(name.utf8) })
+    #expect(try told([name]).entries.isEmpty)
+    #expect(try told([], .acts).entries == found)
+  }
+
+  // decisive
   @Test func `is each event once, the newest first, on as many pages as it takes`() throws {
     try write(2600, of: 13)
     let all = try told()

@@ -5,12 +5,26 @@ package import SallyportCore
 import SallyportSupport
 
 extension FleetEnvironment {
-  package func log(since start: UnixTime, of names: [UserName]) -> FleetLog? {
+  package func log(of wanted: FleetLog.Wanted, since start: UnixTime, of names: [UserName])
+    -> FleetLog?
+  {
     do throws(CommandError) {
       let (file, identity) = try host()
       guard file.enrolls else { return nil }
-      var search = EventSearch(verifiers(file, identity), since: start, of: names)
-      return search.log(of: file.host)
+      let verifiers = verifiers(file, identity)
+      let kinds: [EventsRequest.Kinds] =
+        switch wanted {
+        case .logins: [.both]
+        case .acts: [.acts]
+        case .both: [.both, .acts]
+        }
+      let logs = kinds.map { kinds in
+        var search = EventSearch(verifiers, kinds, since: start, of: names)
+        return search.log(of: file.host)
+      }
+      return FleetLog(
+        of: file.host, logs.flatMap(\.events), isCut: logs.contains(where: \.isCut),
+        trouble: logs.compactMap(\.trouble).first)
     } catch {
       let why = error.message(Invocation(verb: "log")).text
       return FleetLog(of: "", [], isCut: false, trouble: why)
@@ -29,10 +43,13 @@ private struct EventSearch {
   /// Each has looked at no more than 20,000 rows.
   private static let mostQuestions = 500
 
-  init(_ verifiers: any FleetVerifiers, since start: UnixTime, of names: [UserName]) {
+  init(
+    _ verifiers: any FleetVerifiers, _ kinds: EventsRequest.Kinds, since start: UnixTime,
+    of names: [UserName]
+  ) {
     self.verifiers = verifiers
     let some = Array(names.prefix(EventsRequest.mostNames))
-    request = EventsRequest(since: start, upTo: EventsRequest.latest, .both, of: some)
+    request = EventsRequest(since: start, upTo: EventsRequest.latest, kinds, of: some)
   }
 
   mutating func log(of host: String) -> FleetLog {
@@ -49,7 +66,9 @@ private struct EventSearch {
       guard let next else { return ended(host) }
       request.upTo = next
       switch (accepted < FleetLog.most, refused < FleetLog.most) {
-      case (true, true): request.kinds = .both
+      case (true, true): break
+      // Acts are counted as accepted, and nothing is refused then.
+      case (false, _) where request.kinds == .acts: return ended(host, isCut: true)
       case (true, false): request.kinds = .accepted
       case (false, true): request.kinds = .refused
       case (false, false): return ended(host, isCut: true)
@@ -67,7 +86,8 @@ private struct EventSearch {
   }
 
   private func ended(_ host: String, isCut: Bool = false, trouble: String? = nil) -> FleetLog {
-    let isOver = max(accepted, refused) > FleetLog.most || request.kinds != .both
+    let isOver =
+      max(accepted, refused) > FleetLog.most || [.accepted, .refused].contains(request.kinds)
     return FleetLog(of: host, events, isCut: isCut || isOver, trouble: trouble)
   }
 }

@@ -43,7 +43,8 @@ package struct ManagementHandler: FrameHandler {
     // The kinds of a MoveAnswer are the same in all answers.
     guard asker.enrolls else { return VerifierAnswer(to: .management, MoveAnswer.notAllowed) }
     if database.isAway { return .databaseAway }
-    let event = Event(of: request.service, on: host, name: request.name?.bytes ?? [])
+    let event = Event(
+      of: request.service, on: host, name: request.name?.bytes ?? [], act: request.act)
     let store = FleetStore(database, event, uid: nil, until: request.deadline(since: arrived))
     do throws(StoreTrouble) {
       switch request {
@@ -157,6 +158,15 @@ extension ManagementRequest {
     case .person(let request): request.verb.action
     case .roster, .people: "looked for enrollments:"
     case .events: "looked for logins:"
+    }
+  }
+
+  /// What a save of it is.
+  fileprivate var act: Act.Verb? {
+    switch self {
+    case .move(let request): request.act
+    case .person(let request): request.verb.saved
+    case .roster, .people, .events: nil
     }
   }
 

@@ -117,7 +117,7 @@ extension Statement {
     """
 
   fileprivate static let outcomes = """
-    SELECT outcome, count(*) FROM event WHERE at > now() - interval '1 day' GROUP BY outcome
-    ORDER BY 1
+    SELECT outcome, count(*) FROM event
+    WHERE at > now() - interval '1 day' AND outcome NOT LIKE 'act-%' GROUP BY outcome ORDER BY 1
     """
 }

@@ -1,4 +1,5 @@
 import OneTimePassword
+package import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSystem
@@ -14,6 +15,8 @@ package struct Event: Sendable {
   let address: [UInt8]
   /// The real uid of the caller, in a local login.
   let caller: UInt32?
+  /// What a save changes, where it is no login.
+  private let act: Act.Verb?
 
   /// Of a login on a host.
   init(_ host: [UInt8], _ question: LoginQuestion) {
@@ -24,21 +27,26 @@ package struct Event: Sendable {
     case .unknown: address = Event.nowhere
     }
     (self.host, name, self.address, caller) = (host, question.name, address, question.caller)
+    if case .amend(let change, _) = question.verb { act = Act.told(change).verb } else { act = nil }
     service = escaped(question.service, limit: 255)
   }
 
   /// Of something else that a host asks, or of a command on the verifier.
-  package init(of service: StaticString = "", on host: [UInt8], name: [UInt8] = []) {
+  package init(
+    of service: StaticString = "", on host: [UInt8], name: [UInt8] = [], act: Act.Verb? = nil
+  ) {
     (self.host, self.name, self.service) = (host, name, bytes(of: service))
+    self.act = act
     (address, caller) = (Event.nowhere, nil)
   }
 
   private static let nowhere = bytes(of: "unknown")
 
   /// $5 to $13 of a save. `verdict`: what the question came to; nil for other changes of the state,
-  /// which are no event. A name that nobody has may be anything that was typed, a password too.
+  /// which are no event unless they are an act. A name that nobody has may be anything that was
+  /// typed, a password too.
   func values(_ verdict: (any EventWord)?, _ before: LoginState?, _ after: LoginState?) -> [Value] {
-    let word = verdict?.word
+    let word = verdict?.word ?? act.map { bytes(of: "act-") + Array($0.rawValue.utf8) }
     let used = before.flatMap { before in after.flatMap { Use(before, $0) } }
     let isNobody = verdict as? Outcome == .refused(.unknownUser)
     return [

@@ -12,24 +12,25 @@ extension Statement {
     ORDER BY at DESC LIMIT 1 OFFSET $3::int
     """
 
-  /// $1 after when and $2 up to when, in microseconds, $3 and $4 names, empty for all, $5 and $6
-  /// whether with what was accepted and with the rest, $7 how many.
+  /// $1 after when and $2 up to when, in microseconds, $3 and $4 names, empty for all, $5 to $7
+  /// whether with what was accepted, with refusals and with acts, $8 how many.
   fileprivate static let events = """
     SELECT (extract(epoch FROM at) * 1000000)::bigint, host, name, service, address, outcome
     FROM event
     WHERE at > timestamptz 'epoch' + $1::bigint * interval '1 microsecond'
       AND at <= timestamptz 'epoch' + $2::bigint * interval '1 microsecond'
       AND ($3::bytea = '' OR name IN ($3, $4))
-      AND CASE WHEN outcome IN ('accepted', 'used-away') THEN $5::boolean ELSE $6::boolean END
-    ORDER BY at DESC LIMIT $7::int
+      AND CASE WHEN outcome LIKE 'act-%' THEN $7::boolean
+        WHEN outcome IN ('accepted', 'used-away') THEN $5::boolean ELSE $6::boolean END
+    ORDER BY at DESC LIMIT $8::int
     """
 }
 
-// What logins came to, for the log of a host.
+// What logins came to, and what was changed, for the log of a host.
 extension FleetStore {
-  /// How many rows are looked at for a page: of one person by the index of time, too, since another
-  /// one would be written at each login.
-  private static let mostLookedAt: (ofOne: UInt64, ofAll: UInt64) = (20_000, 1000)
+  /// How many rows are looked at for a page, by the index of time: one of names would be written at
+  /// each login. Of all logins there are enough in fewer.
+  private static let mostLookedAt: (ofSome: UInt64, ofAll: UInt64) = (20_000, 1000)
 
   /// Never more than that, however many others there are.
   func events(_ request: EventsRequest) throws(StoreTrouble) -> EventsAnswer {
@@ -39,7 +40,9 @@ extension FleetStore {
         Statement.edge,
         [
           .number(request.since), .number(request.upTo),
-          .number(names.isEmpty ? Self.mostLookedAt.ofAll : Self.mostLookedAt.ofOne),
+          .number(
+            names.isEmpty && request.kinds != .acts
+              ? Self.mostLookedAt.ofAll : Self.mostLookedAt.ofSome),
         ])
     }
     let end = edge.number(0, 0)
@@ -49,7 +52,8 @@ extension FleetStore {
         [
           .number(end ?? (request.since > 0 ? request.since - 1 : 0)), .number(request.upTo),
           .bytes(names.first ?? []), .bytes(names.last ?? []),
-          .flag(request.kinds != .refused), .flag(request.kinds != .accepted),
+          .flag([.accepted, .both].contains(request.kinds)),
+          .flag([.refused, .both].contains(request.kinds)), .flag(request.kinds == .acts),
           .number(UInt64(EventsAnswer.most + 1)),
         ])
     }

@@ -24,7 +24,7 @@ package protocol FleetAccess {
   /// All people who have a row in the fleet, in the order of their names, a page at a time.
   /// What is thrown after a page is of the rest.
   func eachPage(_ body: ([FleetMember]) throws(CommandError) -> Void) throws(CommandError)
-  /// What logins came to on all hosts of the fleet, of these users, or of everybody where there are
-  /// none; nil where this host may not know.
-  func log(since start: UnixTime, of names: [UserName]) -> FleetLog?
+  /// What logins came to on all hosts of the fleet, and what was changed on them, of these users,
+  /// or of everybody where there are none; nil where this host may not know.
+  func log(of wanted: FleetLog.Wanted, since start: UnixTime, of names: [UserName]) -> FleetLog?
 }

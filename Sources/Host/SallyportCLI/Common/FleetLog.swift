@@ -1,8 +1,14 @@
 package import SallyportCore
 
-/// What the verifiers of this machine's fleet have saved of logins.
+/// What the verifiers of this machine's fleet have saved of logins and acts.
 package struct FleetLog {
-  /// What a login came to, on one of the fleet's hosts. Its texts are whatever somebody chose.
+  /// What is asked for.
+  package enum Wanted {
+    case logins, acts, both
+  }
+
+  /// What a login came to, or that somebody was changed, on one of the fleet's hosts. Its texts are
+  /// whatever somebody chose.
   package struct Event {
     let time: UnixTime
     let host: [UInt8]
@@ -11,7 +17,7 @@ package struct FleetLog {
     let service: [UInt8]
     /// Where the login came from, as text.
     let address: [UInt8]
-    /// `accepted`, or why not, as the lines of the log have it.
+    /// `accepted`, or why not, as the lines of the log have it; of an act `act-` and its verb.
     let outcome: [UInt8]
 
     package init(
@@ -26,11 +32,11 @@ package struct FleetLog {
   /// This machine's name in its fleet.
   let host: String
   /// The newest first.
-  let events: [Event]
+  package let events: [Event]
   /// Whether there are older ones that were not asked for.
-  let isCut: Bool
+  package let isCut: Bool
   /// Why some are missing, or all; nil: none is.
-  let trouble: String?
+  package let trouble: String?
 
   /// More of a kind are not asked for, of the oldest.
   package static let most = 2000

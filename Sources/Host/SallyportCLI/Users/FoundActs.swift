@@ -158,8 +158,10 @@ struct ToldAct {
 
   fileprivate var whom: String { value("for") ?? "somebody" }
 
+  /// Verifiers do not save them.
   fileprivate var names: String {
-    record.all("authenticator").map { "\"\(printable($0, limit: 64))\"" }.joined(separator: ", ")
+    let names = record.all("authenticator").map { "\"\(printable($0, limit: 64))\"" }
+    return names.isEmpty ? "an authenticator" : names.joined(separator: ", ")
   }
 
   /// What was done, and what was to be done.
@@ -204,7 +206,7 @@ extension Act.Verb {
     case .unenroll: "all that \(whom) had enrolled"
     case .add: "\(names) for \(whom)"
     case .remove, .resync: "\(names) of \(whom)"
-    case .rename: "\(names) of \(whom) to \"\(act.value("new") ?? "")\""
+    case .rename: "\(names) of \(whom)" + (act.value("new").map { " to \"\($0)\"" } ?? "")
     case .unlock, .exempt, .block, .unblock: whom
     case .forget: "the remembered places of \(whom)"
     case .require: "\(whom) to enroll"

@@ -53,13 +53,17 @@ struct Log: Verb {
     let (store, now) = (try context.store(shared), try context.time())
     let start = (since ?? .usual).time(before: now)
     let names = try argument.name.map { name throws(CommandError) in try meant(name, context) }
-    let fleet = acts ? nil : try fleetLog(since: start, of: names, store, context)
+    let fleet = try fleetLog(since: start, of: names, store, context)
     let kept = logins ? nil : try keptActs(store, start, names, isOptional: fleet != nil)
     // Of enrollments that a login made, the log alone tells, whatever is wanted of it.
     let logged = FoundLogins(on: context.machine, since: start, now: now, of: names)
     let (own, events) = acts ? ([], []) : fleet?.merged(with: logged.told) ?? (logged.told, [])
-    let done = logins ? [] : (kept?.acts ?? []).map { (-1, $0) } + logged.acts
-    let missing = fleet?.trouble.map { "logins of the fleet are missing: \($0)" }
+    let done =
+      logins
+      ? []
+      : (kept?.acts ?? []).map { (-1, $0) } + logged.acts
+        + (fleet?.acts ?? []).map { (Int.max, $0) }
+    let missing = fleet?.trouble.map { "the fleet's part is missing: \($0)" }
     var warnings = (kept?.warnings ?? []) + logged.warnings
     if fleet?.isCut == true { warnings.append(FleetLog.cutText) }
     let output = context.output(shared)
@@ -108,7 +112,8 @@ struct Log: Verb {
         return nil
       }
     }
-    return fleet.log(since: start, of: names ?? [])
+    return fleet.log(
+      of: logins ? .logins : acts ? .acts : .both, since: start, of: names ?? [])
   }
 
   private func inOrder(

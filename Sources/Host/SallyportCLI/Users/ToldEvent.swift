@@ -8,7 +8,23 @@ extension FleetLog.Event {
 
   private var word: String { printable(outcome, limit: 64) }
 
-  package var isRefusal: Bool { word != "accepted" && word != "used-away" }
+  package var isRefusal: Bool {
+    word != "accepted" && word != "used-away" && !word.hasPrefix(Self.beforeAct)
+  }
+
+  private static let beforeAct = "act-"
+
+  /// nil where it is a login. Who asked on that host, its own log says.
+  fileprivate var act: ToldAct? {
+    guard word.hasPrefix(Self.beforeAct) else { return nil }
+    let facts = [
+      Act.Fact("act", word.dropFirst(Self.beforeAct.count).utf8),
+      Act.Fact("by", Array("host(".utf8) + host + Array(")".utf8)), Act.Fact("for", user),
+      Act.Fact("via", Act.Way.verifier.rawValue.utf8),
+      Act.Fact("stage", Act.Stage.done.rawValue.utf8),
+    ]
+    return ActRecord(time, facts).map { ToldAct(record: $0) }
+  }
 
   /// `alice at sshd on web2 from 192.0.2.7: a code was accepted`
   var text: String {
@@ -46,6 +62,11 @@ extension FleetLog {
   static let cutText =
     "the fleet has more than is read: of logins and refusals at most the newest \(most) are shown"
 
+  /// The oldest first: but for those of this machine, which has more of them in its own file.
+  var acts: [ToldAct] {
+    events.reversed().filter { $0.host != Array(host.utf8) }.compactMap(\.act)
+  }
+
   /// One of both, where a line of this machine and an event are of the same login: the line, which
   /// has the authenticator's name; but the event where anybody can have written the line. A refusal
   /// that reached no verifier has no event, and a line that is gone leaves its event.
@@ -57,6 +78,7 @@ extension FleetLog {
     }
     var doubled: Set<Int> = []
     let others = events.filter { event in
+      if event.act != nil { return false }
       guard event.host == Array(host.utf8) else { return true }
       // The nearest in time: clocks differ, and codes are good for about as long.
       let own = (open[event.key] ?? []).min {

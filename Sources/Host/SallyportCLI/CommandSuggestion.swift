@@ -121,7 +121,9 @@ extension CommandSuggestion {
       "enroll": "new create register setup init generate enrollment",
       "enroll --force": "lost reset replace renew",
       "status": "show info get", "verify": "test validate",
-      "unenroll": "delete del", "remove": "rm revoke drop",
+      "unenroll": "delete del", "remove": "rm drop",
+      // Whether an authenticator is meant is not known; passes are what is given and revoked.
+      "pass --revoke": "revoke", "block --undo": "unblock",
       // A secret is shown only once, so another device gets its own.
       "add": "export qr qrcode uri",
       "fleet status": "verifiers cluster",
@@ -129,7 +131,7 @@ extension CommandSuggestion {
       "backup-codes": "codes backup recovery recovery-codes scratch",
       "backup-codes --regenerate": "regenerate",
       "resync": "sync resynchronize resynchronise",
-      "unlock": "unblock unban clear",
+      "unlock": "unban clear",
       "require": "mandatory enforce", "exempt": "skip optional bypass",
       "pam enable": "on activate", "pam disable": "off deactivate",
       "config show": "policy conf settings",

@@ -39,6 +39,8 @@ import Testing
     #expect(bench.run("block", "daemon").status == 0)
     #expect(try told() == Told.Block(since: "2026-03-03T09:26:40Z", until: nil))
     #expect(bench.run("status", "daemon").answer.contains("blocked"))
+    #expect(bench.run("list").answer.contains("  blocked, exempt\n"))
+    #expect(try bench.run("list", "--json").json(Listed.self).users.first?.blocked != nil)
     #expect(
       try bench.run("list", "--blocked", "--json").json(Listed.self).users.map(\.user) == ["daemon"]
     )

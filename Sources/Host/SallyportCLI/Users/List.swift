@@ -33,9 +33,13 @@ struct List: Verb {
     if fleet { return try listFleet(store, context) }
     if filter.listsNames { return try listNames(store, context) }
     let now = try context.time()
-    let (levels, unread) =
-      filter.exempt ? context.machine.ownLevels(by: store, in: shared.path, at: now) : ([:], [])
-    let blocked = filter.blocked ? try BlockedPeople(by: store, at: now).all : [:]
+    let (levels, all) = context.machine.ownLevels(by: store, in: shared.path, at: now)
+    let unread = filter.exempt ? all : []
+    // What cannot be read keeps nobody from being listed, but where it is asked for.
+    let blocked =
+      filter.blocked
+      ? try BlockedPeople(by: store, at: now).all
+      : (try? BlockedPeople(by: store, at: now))?.all ?? [:]
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
     var (rows, broken): ([ListRow], Int) = ([], 0)
     var worst: Sysexit? = unread.isEmpty ? nil : .badData
@@ -54,7 +58,11 @@ struct List: Verb {
           let isMeant = filter.takes(enrollment, record.state, at: now) {
             context.policy(at: nil, for: account, in: store, warns: false)
           }
-          if isMeant { rows.append(ListRow(enrollment, record.state)) }
+          let user = enrollment.user.text
+          if isMeant {
+            rows.append(
+              ListRow(enrollment, record.state, level: levels[user], blocked: blocked[user]))
+          }
         case .failure(let trouble):
           broken += 1
           worst = worst ?? tell(trouble, name, context)
@@ -107,8 +115,15 @@ struct ListRow {
   private let backupCodes: Int
   private let last: Use?
   private let suspended: [Suspension]
+  /// As root has set it.
+  private let level: UserNote.Level?
+  /// nil where it has ended.
+  private let blocked: Store.Blocked?
 
-  init(_ enrollment: Enrollment, _ state: LoginState) {
+  init(
+    _ enrollment: Enrollment, _ state: LoginState, level: UserNote.Level?, blocked: Store.Blocked?
+  ) {
+    (self.level, self.blocked) = (level, blocked)
     user = enrollment.user
     authenticators = enrollment.authenticators.map(\.name.text)
     backupCodes = backupCodeCount(enrollment, state).left
@@ -120,7 +135,8 @@ struct ListRow {
   func text(at now: UnixTime, width: Int) -> [[String]] {
     let names = wrapped(authenticators, width: width)
     let when = last.map { whenText($0.time, seenFrom: now) } ?? "never"
-    let first = [user.text, names.first ?? "", "\(backupCodes)", when]
+    let marks = stateText(isBlocked: blocked != nil, isExempt: level.isExempt(at: now))
+    let first = [user.text, names.first ?? "", "\(backupCodes)", when] + marks
     return [first] + names.dropFirst().map { ["", $0] }
   }
 
@@ -129,6 +145,8 @@ struct ListRow {
     let authenticators: [String]
     let backupCodesLeft: Int
     @OrNull var lastLogin: UseFacts?
+    @OrNull var level: LevelFacts?
+    @OrNull var blocked: BlockFacts?
     /// Left out where nothing is.
     let suspended: [SuspensionFacts]?
   }
@@ -136,7 +154,13 @@ struct ListRow {
   var facts: Facts {
     Facts(
       user: user.text, authenticators: authenticators, backupCodesLeft: backupCodes,
-      lastLogin: UseFacts(last),
+      lastLogin: UseFacts(last), level: LevelFacts(level), blocked: BlockFacts(blocked),
       suspended: suspended.isEmpty ? nil : suspended.map(SuspensionFacts.init))
   }
+}
+
+/// The last cell of somebody who is enrolled; none where nothing is to be said.
+func stateText(isBlocked: Bool, isExempt: Bool) -> [String] {
+  let marks = [isBlocked ? "blocked" : nil, isExempt ? "exempt" : nil].compactMap { $0 }
+  return marks.isEmpty ? [] : [marks.joined(separator: ", ")]
 }

@@ -201,7 +201,9 @@ extension FleetMember {
     case .enrolled(let own) where !asNames:
       let names = wrapped(own.authenticators, width: width)
       let when = own.lastUse.map { whenText($0, seenFrom: now) } ?? "never"
-      let first = [user, names.first ?? "", "\(own.backupCodesLeft)", when]
+      let marks = stateText(
+        isBlocked: blocked(at: now) != nil, isExempt: level.isExempt(at: now))
+      let first = [user, names.first ?? "", "\(own.backupCodesLeft)", when] + marks
       return [first] + names.dropFirst().map { ["", $0] }
     case .taken(let host) where !asNames: return [[user, "by the files of \(host)"]]
     case .enrolled, .taken, .notEnrolled:

@@ -13,6 +13,9 @@ extension Session {
     if let until, until <= now { throw .refused(.changed) }
     let facts = until?.internetText.map { [Act.Fact("until", $0.utf8)] } ?? []
     let act = SessionAct(.block, facts, of: person.name, by: client, in: store)
+    let before = try found { () throws(StoreTrouble) in
+      try store.blocks(of: person).first { !$0.isOver(at: now) }
+    }
     let blocking = try recorded(act) { () throws(StoreTrouble) in
       try store.block(person, until: until, at: now, by: client.account.name)
     } isDone: {
@@ -23,9 +26,17 @@ extension Session {
     case .heldUp: tell(Session.heldUp)
     case .isRoots: throw helping.refused(.blockedByRoot)
     }
+    if blocking != .isRoots, let block = before?.block, block.until != until {
+      tell(Session.replaced(block.until))
+    }
     // He is blocked already: what fails here lets nothing in.
     do throws(Ending) { try revokePasses(helping) } catch { tell(Session.unrevoked) }
     return .done(of: person.name, backupCodes: [], names: [])
+  }
+
+  private static func replaced(_ end: UnixTime?) -> String {
+    let extent = end.map { "up to \(Helping.text(end: $0))" } ?? "without an end"
+    return "before this it was blocked \(extent)"
   }
 
   private static let heldUp =

@@ -247,6 +247,11 @@ struct Helping: Equatable {
     .refused(refusal, about: person.name.bytes)
   }
 
+  /// Of a block. It ends with the first minute of a day.
+  static func text(end: UnixTime) -> String {
+    end.internetText.map { "\($0.prefix(10)) \($0.dropFirst(11).prefix(5)) UTC" } ?? "then"
+  }
+
   /// What is shown before the code.
   var notice: [UInt8] {
     let what =
@@ -259,7 +264,7 @@ struct Helping: Equatable {
           + "there is"
       case .block(let until):
         "nothing is accepted any more"
-          + (until?.internetText.map { ", up to \($0.prefix(10))" } ?? "")
+          + (until.map { ", up to \(Helping.text(end: $0))" } ?? "")
       case .unblock: "what is enrolled counts again"
       }
     let place = isInFleet ? ", on all hosts of the fleet" : ""

@@ -109,7 +109,7 @@ def test_a_helper_blocks_somebody_and_lifts_no_block_of_roots(store, sink):
     own = Own("block", "bob", "--until", "2099-01-31")
     assert own.finish(code=next(codes)) == 0, own.text
     assert "bob is blocked up to 2099-01-31" in own.text
-    assert "For bob (uid 3002): nothing is accepted any more, up to 2099-01-31." in own.text
+    assert "For bob (uid 3002): nothing is accepted any more, up to 2099-01-31 00:00 UTC." in own.text
     assert logged(sink, "act=block by=alice for=bob until=2099-01-31T00:00:00Z")
     assert sallyport("verify", "bob", typed=f"{bob.code()}\n").returncode == 1
     assert "by the helper alice" in sallyport("status", "bob").stdout

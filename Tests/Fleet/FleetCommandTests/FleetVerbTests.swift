@@ -191,7 +191,7 @@ import Testing
     #expect(
       shown.answer.contains("nobody, not enrolled in the fleet") && shown.answer.contains("exempt"))
     #expect(run("exempt", user, "--until", "2099-03-01").status == 0)
-    #expect(run("status", user).answer.contains("exempt until 2099-03-01"))
+    #expect(run("status", user).answer.contains("exempt until 2099-03-01 00:00 UTC"))
     #expect(run("require", user).status == 0)
     #expect(run("exempt", user, "--undo").aside.contains("level"))
     #expect(run("require", user, "--undo").answer.contains("the policy's level applies"))
@@ -206,9 +206,10 @@ import Testing
     let done = run("block", user, "--until", "2099-03-01")
     #expect(done.status == 0, "\(done.aside)")
     for said in [
-      "nobody is blocked in the fleet up to 2099-03-01: nothing is accepted.",
+      "nobody is blocked in the fleet up to 2099-03-01 00:00 UTC: nothing is accepted.",
       "sudo sallyport block nobody --store /var/lib/sallyport",
     ] { #expect(done.answer.contains(said), "\(done.answer)") }
+    #expect(run("block", user).answer.contains("Before this it was blocked up to 2099-03-01"))
     #expect(!FileManager.default.fileExists(atPath: own.path + "/files/blocked"))
     let shown = run("status", user).answer
     #expect(shown.contains("blocked") && shown.contains("in the fleet, since"), "\(shown)")

@@ -52,6 +52,24 @@ import Testing
     #expect(bench.run("verify", "daemon", on: FakeTerminal([.types(code)])).status == 0)
     #expect(bench.run("status", "daemon").answer.contains("exempt"))
     #expect(bench.run("block", "daemon", "--undo").status == 66)
+    let gone = bench.run("block", "nobody-here", "--undo")
+    #expect(gone.status == 66 && gone.aside.contains("hint: sallyport list --blocked"))
+  }
+
+  @Test func `is so up to another end, and what that replaces is said`() throws {
+    func said(_ words: String...) -> String {
+      bench.run(arguments: ["block", "daemon"] + words).answer
+    }
+    #expect(!said().contains("Before this"))
+    #expect(!said().contains("Before this"))
+    let end = said("--until", "2026-03-05")
+    #expect(end.contains("daemon is blocked up to 2026-03-05 00:00 UTC: nothing is accepted."))
+    #expect(end.contains("`sudo loginctl terminate-user daemon` ends them."))
+    #expect(end.contains("Before this it was blocked without an end."), "\(end)")
+    #expect(said().contains("Before this it was blocked up to 2026-03-05 00:00 UTC."))
+    bench.run("block", "daemon", "--until", "2026-03-05")
+    bench.now = try #require(UnixTime(date: Array("2026-03-06".utf8)))
+    #expect(!said().contains("Before this"))
   }
 
   @Test func `gets a pass with the warning that it is refused`() throws {

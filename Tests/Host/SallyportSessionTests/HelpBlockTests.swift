@@ -64,6 +64,8 @@ import Testing
     #expect(isDone(try desk.help(.block(until: end), "bob")))
     #expect(desk.told[0].contains("any more, up to 20"))
     #expect(try desk.store.blocks(of: try desk.account("bob")).map(\.block?.until) == [end, end])
+    #expect(isDone(try desk.help(.block(until: nil), "bob")))
+    #expect(desk.told.last?.hasPrefix("before this it was blocked up to 20") == true)
     guard case .done = try desk.help(.block(until: nil), "dora") else {
       Issue.record("dora")
       return

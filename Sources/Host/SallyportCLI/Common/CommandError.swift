@@ -80,6 +80,19 @@ extension CommandError {
     Message("there is no user \($0.who)", .noUser, hints: ["getent passwd"])
   }
 
+  /// `list`: what names those who have it, where there is no account to ask about.
+  static func nothingToUndo(
+    of account: Account, _ what: String, list: String, _ remark: String
+  ) -> CommandError {
+    CommandError {
+      let hint =
+        account.uid == nil
+        ? Invocation(verb: $0.verb, user: nil, store: $0.store).command(list, remark: remark)
+        : $0.command("status", remark: "shows it")
+      return Message("nothing to undo: \($0.who) \(what)", .noInput, hints: [hint])
+    }
+  }
+
   package static let notEnrolled = CommandError(.notEnrolled) {
     Message("\($0.who) is not enrolled", .noInput, hints: [$0.command("enroll")])
   }

@@ -89,7 +89,7 @@ func blockText(_ blocked: Store.Blocked, seenFrom now: UnixTime) -> String {
   guard let block = blocked.block else {
     return "for good: \(printable(blocked.path.utf8, limit: 300)) is not understood"
   }
-  let end = block.until.map { ", up to \(dayText($0))" } ?? ""
+  let end = block.until.map { ", up to \(endText($0))" } ?? ""
   let helper = block.helper.map { ", by the helper \($0.text)" } ?? ""
   let place = blocked.isInFleet ? "in the fleet, " : ""
   return "\(place)since \(whenText(block.since, seenFrom: now))\(end)\(helper): nothing is accepted"
@@ -99,10 +99,15 @@ func blockText(_ blocked: Store.Blocked, seenFrom now: UnixTime) -> String {
 func levelText(_ level: UserNote.Level) -> String {
   switch level {
   case .exempt(nil): "exempt"
-  case .exempt(let until?): "exempt until \(dayText(until))"
+  case .exempt(let until?): "exempt until \(endText(until))"
   case .required(nil): "required"
   case .required(let from?): "required from \(dayText(from)) on"
   }
+}
+
+/// `2027-03-01 00:00 UTC`, of a block or an exemption: it ends with the first minute of that day.
+func endText(_ end: UnixTime) -> String {
+  dayText(end) + (end.seconds % 86_400 == 0 ? " 00:00 UTC" : " UTC")
 }
 
 func dayText(_ time: UnixTime) -> String {

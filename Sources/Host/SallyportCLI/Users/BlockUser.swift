@@ -48,6 +48,7 @@ struct BlockUser: Verb {
     if undo { return try lift(person, subject) }
     guard person.account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
     try insist(on: person.account, context)
+    let before = replaced(of: person, subject)
     let isSettled = try person.block(until: until?.midnight)
     if !isSettled {
       subject.output.warn(
@@ -60,18 +61,28 @@ struct BlockUser: Verb {
     subject.output.answer(
       Answer(
         user: name, until: OrNull(wrappedValue: until.flatMap { fact($0.midnight) }),
-        inFleet: person.isInFleet, passesRevoked: passes,
+        inFleet: person.isInFleet, replaced: OrNull(wrappedValue: BlockFacts(before)),
+        passesRevoked: passes,
         ways: table.map { $0.rows.flatMap(\.cells).map(\.names) }),
-      text(person, table, subject.output.width))
+      text(person, table, subject.output.width, replaced: before))
+  }
+
+  /// The block that this one takes the place of, where that has another end or helper; nil where
+  /// that is not known.
+  private func replaced(of person: any Person, _ subject: Subject) -> Store.Blocked? {
+    guard let now = try? subject.context.time() else { return nil }
+    let before =
+      person.isInFleet
+      ? (try? person.record().blocked).map { [$0] } : try? subject.store.blocks(of: person.account)
+    return before?.first { one in
+      !one.isOver(at: now) && (one.block == nil || one.block?.helper != nil || one.isOther(until))
+    }
   }
 
   private func lift(_ person: any Person, _ subject: Subject) throws(CommandError) {
     guard try person.unblock() else {
-      throw CommandError {
-        Message(
-          "nothing to undo: \($0.who) is not blocked", .noInput,
-          hints: [$0.command("status", remark: "shows it")])
-      }
+      throw .nothingToUndo(
+        of: person.account, "is not blocked", list: "list --blocked", "who is blocked")
     }
     tell(lifted: person.account.name.text, subject.output)
   }
@@ -125,9 +136,12 @@ struct BlockUser: Verb {
     return AccessTable(facts).narrowed(to: nil, account.name.text).open
   }
 
-  private func text(_ person: any Person, _ table: AccessTable?, _ width: Int) -> String {
+  private func text(
+    _ person: any Person, _ table: AccessTable?, _ width: Int, replaced before: Store.Blocked?
+  ) -> String {
     let name = person.account.name.text
     var lines = [blockedText(name, person.isInFleet ? " in the fleet" : "")]
+    lines += before.map { ["Before this it was blocked \($0.extent)."] } ?? []
     if person.isInFleet {
       lines += [
         "",
@@ -144,14 +158,17 @@ struct BlockUser: Verb {
   }
 
   private func blockedText(_ name: String, _ place: String = "") -> String {
-    let end = until.map { " up to \(dayText($0.midnight))" } ?? ""
-    return "\(name) is blocked\(place)\(end): nothing is accepted. Sessions that are open go on."
+    let end = until.map { " up to \(endText($0.midnight))" } ?? ""
+    let session = "loginctl terminate-user \(shellQuoted(name))"
+    return "\(name) is blocked\(place)\(end): nothing is accepted. Sessions that are open go on: "
+      + "`sudo \(session)` ends them."
   }
 
   private struct Answer: Encodable {
     let user: String
     let until: OrNull<String>
     let inFleet: Bool
+    let replaced: OrNull<BlockFacts>
     let passesRevoked: Int
     /// nil where they were not looked for.
     let ways: [Way]?
@@ -176,6 +193,18 @@ extension Cell {
   fileprivate var names: BlockUser.Way {
     BlockUser.Way(
       service: way.service, name: way.name, verdict: verdict.name, reason: verdict.reason)
+  }
+}
+
+extension Store.Blocked {
+  fileprivate func isOther(_ until: Day?) -> Bool { block?.until != until?.midnight }
+
+  fileprivate var extent: String {
+    guard let block else {
+      return "for good: \(printable(path.utf8, limit: 300)) was not understood"
+    }
+    let end = block.until.map { "up to \(endText($0))" } ?? "without an end"
+    return end + (block.helper.map { ", by the helper \($0.text)" } ?? "")
   }
 }
 

@@ -171,11 +171,8 @@ struct LevelChange {
     throws(CommandError)
   {
     guard let answer = try change(level, undoing: isMeant) else {
-      throw CommandError {
-        Message(
-          "nothing to undo: \($0.who) has no such level", .noInput,
-          hints: [$0.command("status", remark: "shows it")])
-      }
+      throw .nothingToUndo(
+        of: try subject.account(), "has no such level", list: "list --exempt", "who is exempt")
     }
     // Where the store cannot be read, nothing is said of it.
     let isAsked = level.isExempt && isEnrolled
@@ -194,7 +191,7 @@ struct LevelChange {
     // Exempt is the account with this name and uid; in a fleet the name. What is taken back is
     // found by the name, also where the account is gone.
     let needsAccount = level.isExempt && !person.isInFleet || !subject.users.allowMissing
-    let isFound = account.uid != nil || level == nil && !person.isInFleet && owner != nil
+    let isFound = account.uid != nil || level == nil && !person.isInFleet
     guard isFound || !needsAccount else { throw .noSuchUser }
     guard let owner else { return nil }
     try person.set(level, of: owner)

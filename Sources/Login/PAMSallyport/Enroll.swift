@@ -102,7 +102,8 @@ extension Login {
     case .done: return .success
     case .meanwhile: return refuseMeanwhile(conversation.account, isCodeShown: true)
     case .putOff:
-      host.log(isRefused ? .notice : .info, isRefused ? .denied(user, .notEnrolled) : .putOff(user))
+      let reason: LogLine.LoginRefusal = conversation.claim != 0 ? .mustEnroll : .notEnrolled
+      host.log(isRefused ? .notice : .info, isRefused ? .denied(user, reason) : .putOff(user))
       return isRefused ? .denied : .ignore
     }
   }
@@ -163,6 +164,10 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
     var text = LogLine(isNew ? "Two-factor login" : "Another factor")
     text.add(level == .required ? " is required on " : " is available on ")
     text.add(HostName.label.bytes)
+    if claim != 0 {
+      text.add(", in place\nof what you had: your phones and backup codes end for now. n or ")
+      text.add("Enter ends the login,\nwhich is one of three tries")
+    }
     text.add(". Time is short: first install\nan authenticator app, such as Aegis, FreeOTP or ")
     text.add("Google Authenticator.")
     try login.show(text)

@@ -91,6 +91,8 @@ extension LogLine {
   enum LoginRefusal {
     /// Not enrolled, but must be.
     case notEnrolled
+    /// Enrolled, and let in by a pass whose login must enroll again.
+    case mustEnroll
     /// Enrolled by somebody else since the auth phase.
     case meanwhile
     /// PAM_USER is not whom the auth phase let through.
@@ -108,6 +110,7 @@ extension LogLine {
     var line = LogLine("denied: reason=")
     switch reason {
     case .notEnrolled: line.add("not-enrolled")
+    case .mustEnroll: line.add("must-enroll")
     case .meanwhile: line.add("enrolled-meanwhile")
     case .anotherUser: line.add("another-user")
     case .noPrompt: line.add("no-prompt")

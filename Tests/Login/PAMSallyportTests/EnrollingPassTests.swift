@@ -193,6 +193,7 @@ private let last = "Press Enter when you have them: "
     #expect(logIn() == .success)
     host.expect(demand, echo: true, answer: "n")
     #expect(account() == .denied)
+    #expect(host.log.last?.line == "denied: reason=must-enroll user=alice")
     #expect(openSession(host) == .denied)
     #expect(logIn() == .success)
     host.expect(demand, echo: true, answer: "y")

@@ -1,7 +1,9 @@
 import ArgumentParser
 import OneTimePassword
+import PAMStack
 import SallyportAdministration
 import SallyportCore
+import SallyportDoctor
 import SallyportLogin
 import SallyportSupport
 import SallyportSystem
@@ -67,13 +69,30 @@ struct GivePass: Verb {
     try person.rehearse()
     let pending = try person.enrolled()
     if revoke {
-      try person.amend(.revoke, of: pending)
-      let name = person.account.name.text
-      return subject.output.answer(
-        Revoked(user: name), "\(name) has no pass: what was given is refused.")
+      return try revoke(of: person, pending, subject)
     }
     if person.account.uid == 0, !force { throw .passForRoot }
     try give(to: person, pending, subject)
+  }
+
+  private func revoke(of person: any Person, _ pending: PendingLogin, _ subject: Subject)
+    throws(CommandError)
+  {
+    let now = try subject.context.time()
+    let before = try? person.enrolledRecord()
+    let count = before.map { $0.enrollment.openPasses($0.state, at: now).count }
+    try person.amend(.revoke, of: pending)
+    let name = person.account.name.text
+    let done =
+      switch count {
+      case nil: ""
+      case 0: " It had none before."
+      case 1: " One was ended."
+      case let count?: " \(count) were ended."
+      }
+    subject.output.answer(
+      Revoked(user: name, passesRevoked: OrNull(wrappedValue: count)),
+      "\(name) has no pass: what was given is refused.\(done)")
   }
 
   private func give(to person: any Person, _ pending: PendingLogin, _ subject: Subject)
@@ -95,11 +114,23 @@ struct GivePass: Verb {
     if isBlockedHere == true || blocked?.isOver(at: now) == false {
       subject.output.warn("\(name) is blocked: the pass is refused until that is lifted")
     }
+    warnOfLine(subject)
     if !person.policy.acceptsPasses || person.policy.demandsKind {
       subject.output.warn(
         "the policy refuses passes (factor_pass = off, or a mandatory factor), but in logins for "
           + "which a rule says otherwise")
     }
+  }
+
+  /// That sshd's line refuses it. The usual store alone is that of the services.
+  private func warnOfLine(_ subject: Subject) {
+    let machine = subject.context.machine
+    guard enroll, shared.storeOptions.path == Store.usualRoot,
+      !ModuleLines(of: ServiceStack(of: machine, "sshd")).enrolls
+    else { return }
+    subject.output.warn(
+      "ssh to this machine refuses it: sshd has no auth line of ours with the word enroll "
+        + "(`sudo sallyport pam enable sshd --enroll`)")
   }
 
   private func tell(
@@ -136,6 +167,7 @@ struct GivePass: Verb {
   private struct Revoked: Encodable {
     let user: String
     var revoked = true
+    let passesRevoked: OrNull<Int>
   }
 }
 

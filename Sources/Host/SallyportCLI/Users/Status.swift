@@ -206,7 +206,7 @@ struct StatusReport {
     openPasses.enumerated().map { index, pass in
       let left =
         pass.pass.enrolls
-        ? "one that enrolls again"
+        ? "one that enrolls again (\(pass.left) of \(Pass.claims) tries left)"
         : pass.left == 1 ? "one login" : "\(pass.left) logins"
       let end = whenText(pass.pass.expires, seenFrom: now)
       return [index == 0 ? "passes" : "", "\(left), until \(end)"]

@@ -16,7 +16,8 @@ package struct ModuleLines: Equatable {
   var isDemandIdle = false
   /// Whether nobody gets through the auth stack without a correct password.
   var needsPassword = false
-  var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
+  /// Whether a login may enroll, as the policy says.
+  package var enrolls: Bool { of(.auth).contains { $0.has("enroll") } }
   /// Whether users are refused unless sshd has accepted their key.
   var isAfterKey: Bool { isInAuth && of(.auth).allSatisfy { $0.has("after-key") } }
   /// Whether a key and a code are enough for those who have a key.

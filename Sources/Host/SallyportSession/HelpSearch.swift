@@ -46,7 +46,29 @@ struct HelpSearch {
     facts.isHelped = isMember(found, of: settings.helped?.words ?? [])
     facts.isNever = isMember(found, of: settings.never?.words ?? [])
     facts.isAnotherHelper = isMember(found, of: [group])
+    why = HelpSearch.bar(facts)
     return facts
+  }
+
+  /// Why the helpdesk may not help somebody, by what `permission(toHelp:)` goes by; empty: it may.
+  static func bar(_ facts: HelpFacts) -> String {
+    if facts.uid == 0 { return "has the uid 0" }
+    if facts.isHimself { return "is the helper himself" }
+    switch facts.isHelped {
+    case .no: return "in no group of helpdesk_for"
+    case .unknown: return "not known whether in a group of helpdesk_for"
+    case .yes: break
+    }
+    switch facts.isNever {
+    case .yes: return "in a group of helpdesk_never"
+    case .unknown: return "not known whether in a group of helpdesk_never"
+    case .no: break
+    }
+    switch facts.isAnotherHelper {
+    case .yes: return "another helper"
+    case .unknown: return "not known whether another helper"
+    case .no: return ""
+    }
   }
 
   /// Of what root alone sees.

@@ -348,8 +348,8 @@ import Testing
 
 @Suite struct `Permission` {
   @Test(arguments: [
-    ["enroll", "--user", "root"], ["status", "--user", "root"], ["list"], ["prepare"],
-    ["verify", "--user", "root"], ["backup-codes", "--user", "root"], ["unlock", "--user", "root"],
+    ["enroll", "--user", "root"], ["list"], ["prepare"],
+    ["verify", "--user", "root"], ["backup-codes", "--user", "root"],
     ["unenroll", "--user", "root", "--force"], ["add", "--user", "root"],
     ["resync", "--user", "root"], ["import", "uri", "--user", "root"],
   ]) func `The usual store is root's alone`(arguments: [String]) {

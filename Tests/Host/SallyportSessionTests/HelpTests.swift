@@ -48,6 +48,25 @@ private func refusal(_ end: FromSession) -> ChangeRefusal? {
     #expect(desk.acts().last?.contains("act=pass by=carol for=bob") == true)
   }
 
+  @Test func `is refused with a reason for the log, whatever it is`() {
+    let refused: [(String, (inout HelpFacts) -> Void)] = [
+      ("has the uid 0", { $0.uid = 0 }), ("is the helper himself", { $0.isHimself = true }),
+      ("in no group of helpdesk_for", { $0.isHelped = .no }),
+      ("not known whether in a group of helpdesk_for", { $0.isHelped = .unknown }),
+      ("in a group of helpdesk_never", { $0.isNever = .yes }),
+      ("not known whether in a group of helpdesk_never", { $0.isNever = .unknown }),
+      ("another helper", { $0.isAnotherHelper = .yes }),
+      ("not known whether another helper", { $0.isAnotherHelper = .unknown }), ("", { _ in }),
+    ]
+    for (why, change) in refused {
+      var facts = HelpFacts()
+      (facts.uid, facts.isHimself, facts.isHelped) = (3002, false, .yes)
+      (facts.isNever, facts.isAnotherHelper) = (.no, .no)
+      change(&facts)
+      #expect(HelpSearch.bar(facts) == why)
+    }
+  }
+
   @Test func `sees what is enrolled, without secrets`() throws {
     let desk = try Helpdesk()
     guard case .status(let text, _) = try desk.help(.status, "bob") else {

@@ -39,15 +39,20 @@ extension SubjectOptions {
   }
 
   /// What comes of the verb where the caller is a member of the helpdesk and names somebody else;
-  /// nil: it goes on as root's. So it does with the options of `roots`.
+  /// nil: it goes on as root's. Throws what anybody is told who is not root: that nobody is named,
+  /// or himself, or a name that no account has; and where one of `roots` is given, which only root
+  /// can use.
   func helped(_ act: HelpAct, in context: Context, roots: KeyValuePairs<String, Bool> = [:])
     throws(CommandError) -> OwnSession.Answer?
   {
-    guard context.effectiveUser != 0, storeOptions.store == nil, !users.allowMissing,
-      !roots.contains(where: \.value), let typed = argument.name,
-      let account = try? context.account(typed), let uid = account.uid,
-      uid != context.effectiveUser
-    else { return nil }
+    guard context.effectiveUser != 0, storeOptions.store == nil, !users.allowMissing else {
+      return nil
+    }
+    if let option = roots.first(where: \.value)?.key { throw .rootsOption(option, of: act) }
+    guard let typed = argument.name else { throw .nobodyNamed }
+    guard let account = try? context.account(typed) else { return nil }
+    guard let uid = account.uid else { throw .noSuchUser }
+    if uid == context.effectiveUser { throw .helpForHimself }
     return try OwnSession(context, storeOptions).help(act, account.name)
   }
 }
@@ -118,13 +123,10 @@ struct OwnSession {
     return (enrollment, state)
   }
 
-  /// As a member of the helpdesk, for somebody else; nil where the caller is none, or no session
-  /// can be had: then only root can.
+  /// As a member of the helpdesk, for somebody else; nil where the caller is none: then only root
+  /// can.
   func help(_ act: HelpAct, _ user: UserName) throws(CommandError) -> Answer? {
-    // Where nobody serves, the caller is told as he always was.
-    guard let line = try? SessionConnection.connect(context.sessions, seconds: 400) else {
-      return nil
-    }
+    let line = try connect { .helpNotServed }
     do throws(CommandError) {
       return try ask(for: .help(act, user), over: line)
     } catch {
@@ -133,19 +135,14 @@ struct OwnSession {
     }
   }
 
-  private func connect() throws(CommandError) -> SessionConnection {
+  /// `absence`: what is thrown where nothing listens.
+  private func connect(_ absence: () -> CommandError = { .notServed }) throws(CommandError)
+    -> SessionConnection
+  {
     do throws(SessionConnection.Fault) {
       return try SessionConnection.connect(context.sessions, seconds: 400)
     } catch {
-      guard error == .absent else { throw .session(error) }
-      throw CommandError {
-        Message(
-          "you are not root, and the service for your own enrollment does not run", .notPermitted,
-          hints: [
-            "sudo \($0.again())",
-            "sudo systemctl enable --now sallyport-session.socket  # and self_service = yes",
-          ])
-      }
+      throw error == .absent ? absence() : .session(error)
     }
   }
 

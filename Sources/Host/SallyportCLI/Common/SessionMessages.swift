@@ -23,13 +23,58 @@ extension CommandError {
   }
 }
 
+extension CommandError {
+  static let notServed = CommandError {
+    Message(
+      "you are not root, and the service for your own enrollment does not run", .notPermitted,
+      hints: [
+        "sudo \($0.again())",
+        "sudo systemctl enable --now sallyport-session.socket  # and self_service = yes",
+      ])
+  }
+
+  static let helpNotServed = CommandError {
+    Message(
+      "only root and helpers can run sallyport \($0.verb) for others, and the service for helpers "
+        + "does not run: ask an administrator", .notPermitted,
+      hints: [
+        "sudo \($0.again())",
+        "sudo systemctl enable --now sallyport-session.socket  # where there is a helpdesk",
+      ])
+  }
+
+  static let helpForHimself = CommandError {
+    Message(
+      "you cannot help yourself: ask an administrator, or somebody else of the helpdesk",
+      .notPermitted, hints: ["sudo \($0.again())"])
+  }
+
+  /// Root's alone, of a verb that helpers have without it.
+  static func rootsOption(_ option: String, of act: HelpAct) -> CommandError {
+    let kept =
+      switch act {
+      case .passEnroll: "--enroll"
+      case .unblock: "--undo"
+      case .status, .unlock, .pass, .block: ""
+      }
+    return CommandError {
+      Message(
+        "only root can use \(option) here: ask an administrator", .notPermitted,
+        hints: [
+          "sudo \($0.again())",
+          $0.command($0.verb, kept, remark: "what helpers may type, where there is a helpdesk"),
+        ])
+    }
+  }
+}
+
 extension Message {
   /// What `sallyport-session` refused.
   init(_ refusal: ChangeRefusal, _ name: String, at invocation: Invocation) {
     switch refusal {
     case .off:
       self.init(
-        "nobody but root changes enrollments here: the policy has self_service = no",
+        "nobody but root looks at or changes enrollments here: the policy has self_service = no",
         .notPermitted,
         hints: [
           "sudo \(invocation.again())",
@@ -109,7 +154,7 @@ extension Message {
 extension Message {
   /// What `sallyport-session` refused to a member of the helpdesk, about this person.
   fileprivate init(ofHelper refusal: ChangeRefusal, _ name: String, at invocation: Invocation) {
-    let asRoot = "sudo \(invocation.again())"
+    let asRoot = "sudo \(invocation.again(remark: "ask an administrator for this"))"
     let pass = invocation.command("pass")
     switch refusal {
     case .notForHelpers:
@@ -132,13 +177,17 @@ extension Message {
     case .helpedNotEnrolled:
       self.init("\(name) is not enrolled", .noInput, hints: [])
     case .helpedEnough:
+      let most =
+        invocation.verb == "unlock"
+        ? "one unlock in seven days: from seven days after it on they can again"
+        : "two passes in seven days, and none while three are open: from seven days after the "
+          + "first of the two on they can again"
       self.init(
-        "helpers did this for \(name) as often as they may: two passes and one unlock in seven "
-          + "days, and three open passes", .refused, hints: [asRoot])
+        "helpers did this for \(name) as often as they may, \(most)", .refused, hints: [asRoot])
     case .helpedToday:
       self.init(
-        "you have done ten acts for others within a day, which is the most", .refused,
-        hints: [asRoot])
+        "you have done ten acts for others within a day, which is the most: a day after the first "
+          + "of them you can do another", .refused, hints: [asRoot])
     case .notLocked:
       self.init("\(name) is not locked: the next code is checked at once", .refused, hints: [])
     case .nothingToLend:

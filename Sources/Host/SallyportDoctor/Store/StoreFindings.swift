@@ -291,15 +291,16 @@ struct StoreFindings {
   /// machine.
   private func rolledBack(_ user: UserFacts, _ name: String) -> Finding? {
     guard user.state.born > user.state.modified + 2 else { return nil }
-    let what = user.usesCounters ? "backup codes and counters" : "backup codes"
+    let what = "backup codes" + (user.usesCounters ? ", passes and counters" : " and passes")
     return .warning(
       "user-restored", area,
       "the state of \(name) was restored from a copy: \(what) used since that was made are "
-        + "valid again",
+        + "valid again; who is blocked, and the acts of the log, are perhaps those of then too",
       fixes: [
         user.usesCounters
           ? sallyport("enroll", name, "--force") : sallyport("backup-codes", name, "--regenerate")
-      ],
+      ] + (user.usesCounters ? [] : [sallyport("pass", name, "--revoke")])
+        + [sallyport("list", nil, "--blocked")],
       ofUser: Finding.OfUser(
         name: name, before: "the states of ",
         after: "were restored from a copy (\(what) used since it was made are valid again)"))

@@ -32,7 +32,8 @@ import Testing
     let text = lines.map { $0.split(separator: " ").joined(separator: " ") }.joined(separator: " ")
     #expect(
       text.contains(
-        "warning the states of 10 users were restored from a copy (backup codes used since it was "
+        "warning the states of 10 users were restored from a copy (backup codes and passes used "
+          + "since it was "
           + "made are valid again): alice, bob and 8 more # sallyport backup-codes alice"))
     #expect(text.contains("warning the state of u3 was restored from a copy:"))
     #expect(lines.contains("0 errors, 11 warnings."))

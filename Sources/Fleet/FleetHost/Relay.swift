@@ -71,6 +71,17 @@ package struct Relay: FleetSide {
   package func answer(
     _ question: LoginQuestion, log: @Sendable (LogLevel, LogLine) -> Void
   ) throws(StoreTrouble) -> ServiceAnswer? {
+    guard case .notices = question.verb else { return try relayed(question, log) }
+    // Nobody is refused for what becomes of it: that, the next question says. A verifier of the
+    // former version does not read it.
+    let answer = try relayed(question) { _, _ in }
+    if case .trouble = answer { return nil }
+    return answer
+  }
+
+  private func relayed(_ question: LoginQuestion, _ log: LogWriter) throws(StoreTrouble)
+    -> ServiceAnswer?
+  {
     // Where this machine has joined a fleet since.
     reserve?.start()
     if case .attempt = question.verb, question.isAway, reserve?.isConfirmed != true {
@@ -87,9 +98,7 @@ package struct Relay: FleetSide {
       log(.error, text)
       return .trouble(mayBeTheCallers: false)
     }
-    // A verifier of the former version does not read it.
-    let silent: LogWriter = { _, _ in }
-    switch result(fleet, question, question.isAboutNotices ? silent : log) {
+    switch result(fleet, question, log) {
     case .answer(let answer): return answer
     case .away: return try answerWhileAway(question, log)
     }
@@ -124,7 +133,7 @@ package struct Relay: FleetSide {
         $0 > 0 ? question.frame($0) : nil
       }
       if answer == .databaseAway { return .away }
-      note(isAway: false)
+      note(question, isAway: false)
       if answer == .notServed { return .answer(notServed(question, log)) }
       guard answer.answers(.question),
         let told = ServiceAnswer.decode(answer.body, to: question.verb)
@@ -159,7 +168,7 @@ package struct Relay: FleetSide {
         question.refused("another machine answers in a verifier's place, with a key of its own"))
       return .away
     case .unknown:
-      let write = question.isAboutNotices ? log : news
+      let write = question.isBeside ? log : news
       write(.warning, question.refused("no answer came; the result is unknown"))
       return .answer(.trouble(mayBeTheCallers: true))
     case .revoked:
@@ -197,8 +206,7 @@ package struct Relay: FleetSide {
   private func answerWhileAway(_ question: LoginQuestion, _ log: LogWriter) throws(StoreTrouble)
     -> ServiceAnswer?
   {
-    note(isAway: true)
-    reserve?.noteAway()
+    note(question, isAway: true)
     let policy = question.policy
     guard let reserve, !policy.isRefusedAway else {
       log(
@@ -210,7 +218,7 @@ package struct Relay: FleetSide {
       return .trouble(mayBeTheCallers: true)
     }
     switch question.verb {
-    case .prepare, .enrolled, .notices:
+    case .prepare, .enrolled:
       let answer = try offline(reserve, .prepare(mayEnroll: false, after: .none), question)
       guard case .prompt(_, let shape) = answer else { break }
       // For everybody alike.
@@ -219,7 +227,7 @@ package struct Relay: FleetSide {
       let answer = try offline(reserve, question.verb, question)
       if case .outcome(.accepted(.authenticator)) = answer { break }
       if case .outcome = answer { return answer }
-    case .level, .remember, .count, .rehearse, .amend:
+    case .level, .remember, .count, .rehearse, .amend, .notices:
       log(.warning, question.refused("no verifier can be asked"))
     }
     return .trouble(mayBeTheCallers: true)
@@ -237,7 +245,10 @@ package struct Relay: FleetSide {
     return try reserve.answer(question)
   }
 
-  private func note(isAway: Bool) {
+  private func note(_ question: LoginQuestion, isAway: Bool) {
+    // It has too little time to tell.
+    if question.isBeside { return }
+    if isAway { reserve?.noteAway() }
     let isNews = state.withLock { state -> Bool in
       defer { state.isAway = isAway }
       if isAway { state.seen = sys_monotonic() }
@@ -262,13 +273,16 @@ extension LoginQuestion {
 
   /// How long it may take: of the 5 s that a call of the module has, and of the 8 s for a whole
   /// login. A verifier has answered, or said that it cannot, in little more than 2 s.
-  private var most: UInt64 {
-    if case .remember = verb { return 800 }
-    return isAboutNotices ? 800 : 2400
-  }
+  private var most: UInt64 { isBeside ? VerifierPool.untilSilent - 50 : 2400 }
 
-  /// Nobody is refused for what becomes of that: what it comes to, the next question says.
-  fileprivate var isAboutNotices: Bool { if case .notices = verb { true } else { false } }
+  /// Nobody is refused for what becomes of it. So it puts no verifier aside, however slow that is:
+  /// whose login has been accepted must still be able to ask what it needs.
+  fileprivate var isBeside: Bool {
+    switch verb {
+    case .remember, .notices: true
+    case .prepare, .attempt, .enrolled, .level, .count, .rehearse, .amend: false
+    }
+  }
 
   fileprivate var millisecondsToAsk: UInt64 {
     let now = sys_monotonic()

@@ -25,11 +25,11 @@ package struct ReserveLogins: Sendable {
   /// nil: not served while the fleet is away.
   package func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
     switch question.verb {
-    case .prepare, .enrolled, .notices: .prompt(.enrolled, .away(as: 1))
+    case .prepare, .enrolled: .prompt(.enrolled, .away(as: 1))
     case .level: .level(.refuse)
     case .attempt(let typed, let known, let role):
       .outcome(try attempt(typed, known, role, of: question))
-    case .remember, .count, .rehearse, .amend: nil
+    case .remember, .count, .rehearse, .amend, .notices: nil
     }
   }
 

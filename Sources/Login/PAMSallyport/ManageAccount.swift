@@ -209,14 +209,14 @@ extension Login {
 
   /// What is enrolled, and what happened since the owner was told last.
   @inline(never) private func told(_ account: Account, _ context: LoginContext, _ proof: Proof)
-    throws(StoreTrouble) -> (PendingLogin, LogLine)?
+    throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
   {
     if context.policy.tells, !host.isSilent {
       do throws(StoreTrouble) {
-        if let (pending, notices) = try authority.notices(
+        if let told = try authority.notices(
           for: account, by: proof.authenticator, in: context)
         {
-          return (pending, notices.isEmpty ? LogLine("") : .notices(notices, at: try store.now()))
+          return told
         }
       } catch {
         // Nobody is refused for that.
@@ -224,16 +224,24 @@ extension Login {
       }
     }
     guard let pending = try authority.enrolled(account, in: context) else { return nil }
-    return (pending, LogLine(""))
+    return (pending, [])
   }
 
+  /// What nobody was shown counts as told to nobody.
   private func tell(
-    _ notices: LogLine, of proof: Proof, _ pending: PendingLogin, _ account: Account
+    _ notices: [OwnerNotice], of proof: Proof, _ pending: PendingLogin, _ account: Account
   ) {
     if host.isSilent { return }
-    var text = notices
-    add(leftOf: pending, after: proof, account, to: &text)
-    if !text.bytes.isEmpty { tell(text, pending.policy) }
+    do throws(StoreTrouble) {
+      var text = notices.isEmpty ? LogLine("") : .notices(notices, at: try store.now())
+      add(leftOf: pending, after: proof, account, to: &text)
+      if !text.bytes.isEmpty, tell(text, pending.policy), !notices.isEmpty {
+        try authority.settle(notices, of: pending, by: proof.authenticator)
+      }
+    } catch {
+      // Nobody is refused for that.
+      _ = report(error)
+    }
   }
 
   /// How many backup codes are left, where one was used or they are few.
@@ -268,11 +276,13 @@ extension Login {
 
   /// Once. Up to 10.2, sshd shows what an account phase says before the session and again in it,
   /// where a shell begins; what the session phase says, only there.
-  private func tell(_ text: LogLine, _ policy: Policy) {
-    // It does not matter if nobody reads it.
+  private func tell(_ text: LogLine, _ policy: Policy) -> Bool {
     do throws(PAMFailure) {
       if isInSSHD(policy) { try host.leaveText(text) } else { try show(text) }
-    } catch {}
+      return true
+    } catch {
+      return false
+    }
   }
 
   /// If it cannot be saved, the next login is asked again.

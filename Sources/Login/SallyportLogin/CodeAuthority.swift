@@ -29,9 +29,12 @@ package protocol CodeAuthority: AnyObject {
   /// nil: not enrolled, for certain.
   func enrolled(_ account: Account, in context: LoginContext) throws(StoreTrouble) -> PendingLogin?
   /// The same after a login that this authenticator proved, or with nil a backup code; and what its
-  /// owner is to be told, which counts as told then. nil also where that cannot be asked.
+  /// owner is to be told, which is only read. nil also where that cannot be asked.
   func notices(for account: Account, by name: Label?, in context: LoginContext)
     throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
+  /// She was told these, and they count as told; else the next login tells them once more.
+  func settle(_ told: [OwnerNotice], of pending: PendingLogin, by name: Label?)
+    throws(StoreTrouble)
   /// The level that applies now to a user who is not enrolled.
   func level(of account: Account, in context: LoginContext) throws(StoreTrouble) -> EnrollmentLevel
   /// From now on, and for as long as the policy says, `address` is not asked for a code.
@@ -53,6 +56,8 @@ extension CodeAuthority {
   package func notices(for account: Account, by name: Label?, in context: LoginContext)
     throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
   { nil }
+
+  package func settle(_ told: [OwnerNotice], of pending: PendingLogin, by name: Label?) {}
 }
 
 /// What came of a change.

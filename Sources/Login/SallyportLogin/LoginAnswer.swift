@@ -29,11 +29,15 @@ extension LoginQuestion {
     case .enrolled:
       guard let pending = try enrolled(authority, in: context) else { return .notEnrolled }
       return .prompt(.enrolled, pending.shape(at: try store.now()))
-    case .notices(let name):
+    case .notices(let name, let told):
       guard let account,
         let (pending, notices) = try authority.notices(
           for: account, by: name, in: context)
       else { return .notEnrolled }
+      if let told {
+        try authority.settle(told.among(notices), of: pending, by: name)
+        return .done
+      }
       let shape = pending.shape(at: try store.now())
       return notices.isEmpty ? .prompt(.enrolled, shape) : .told(shape, notices)
     case .level:

@@ -28,27 +28,31 @@ package final class RecordAuthority<Store: RecordStore> {
     return PendingLogin(.enrolled(account), record, context)
   }
 
-  /// What cannot be saved is told when it can be.
   package func notices(for account: Account, by name: Label?, in context: LoginContext)
     throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
   {
     guard let pending = try enrolled(account, in: context), let record = pending.record else {
       return nil
     }
+    return (pending, record.state.notices(of: record.enrollment, at: try now()))
+  }
+
+  package func settle(_ told: [OwnerNotice], of pending: PendingLogin, by name: Label?)
+    throws(StoreTrouble)
+  {
+    let record = try record(of: pending)
     var state = record.state
-    let notices = state.notices(of: record.enrollment, at: try now())
-    state.settle(notices, by: name, of: record.enrollment)
+    state.settle(told, by: name, of: record.enrollment)
     // Nothing is written where nothing counts as told.
-    if state.notices == record.state.notices { return (pending, notices) }
+    if state.notices == record.state.notices { return }
     _ = try store.transact(record, asKnown: true) {
       (enrollment, state) throws(StoreTrouble) -> (Bool, LoginState) in
       // Throws where the caller waits no more.
       _ = try now()
       var state = state
-      state.settle(notices, by: name, of: enrollment)
+      state.settle(told, by: name, of: enrollment)
       return (true, state)
     }
-    return (pending, notices)
   }
 
   package func attempt(

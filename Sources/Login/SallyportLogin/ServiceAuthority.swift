@@ -12,8 +12,8 @@ package final class ServiceAuthority: CodeAuthority {
   /// How often a question is sent that the service closes without reading it, which it does to who
   /// waits longest where too many connect at once.
   private static let sendings = 3
-  /// For `notices`, of the time of the login.
-  private static let millisecondsToTell: UInt64 = 1500
+  /// For each question about what an owner is told, beside the time of the login.
+  private static let millisecondsToTell: UInt64 = 800
   /// Whether the service may be one that says when it begins. One of the former version closes the
   /// connection to who asks for that, having done nothing, and is asked in its own.
   private var waits = true
@@ -78,29 +78,35 @@ package final class ServiceAuthority: CodeAuthority {
     return PendingLogin(.enrolled(account), shape, context)
   }
 
-  /// It keeps no login waiting, nor ends one: whatever comes but an answer, nothing is told. A
-  /// service of the former version closes the connection.
   package func notices(for account: Account, by name: Label?, in context: LoginContext)
     throws(StoreTrouble) -> (PendingLogin, [OwnerNotice])?
   {
-    if !isForRoot { return nil }
+    guard isForRoot else { return nil }
+    let verb = LoginQuestion.Verb.notices(by: name, told: nil)
+    let answer = askBeside(verb, of: account.name.bytes, in: context)
+    if case .told(let shape, let notices) = answer {
+      return (PendingLogin(.enrolled(account), shape, context), notices)
+    }
+    // Whether the fleet is away, `enrolled` says.
+    guard case .prompt(.enrolled, let shape) = answer, !shape.isAway else { return nil }
+    return (PendingLogin(.enrolled(account), shape, context), [])
+  }
+
+  package func settle(_ told: [OwnerNotice], of pending: PendingLogin, by name: Label?) {
+    let verb = LoginQuestion.Verb.notices(by: name, told: ToldNotices(told))
+    _ = askBeside(verb, of: pending.name, in: pending.context)
+  }
+
+  /// It ends no login, and takes nothing of its time: whatever comes but an answer is nil. A
+  /// service of the former version closes the connection.
+  @inline(never) private func askBeside(
+    _ verb: LoginQuestion.Verb, of name: [UInt8], in context: LoginContext
+  ) -> ServiceAnswer? {
     let (before, waits) = (millisecondsLeft, waits)
     millisecondsLeft = min(before, Self.millisecondsToTell)
-    let share = millisecondsLeft
-    defer {
-      millisecondsLeft = before - (share - min(share, millisecondsLeft))
-      self.waits = waits
-    }
-    do throws(StoreTrouble) {
-      let answer = try ask(.notices(by: name), of: account.name.bytes, in: context)
-      if case .told(let shape, let notices) = answer {
-        return (PendingLogin(.enrolled(account), shape, context), notices)
-      }
-      guard case .prompt(.enrolled, let shape) = answer else { return nil }
-      return (PendingLogin(.enrolled(account), shape, context), [])
-    } catch {
-      return nil
-    }
+    socket?.limit(to: millisecondsLeft)
+    defer { (millisecondsLeft, self.waits, socket) = (before, waits, nil) }
+    do throws(StoreTrouble) { return try ask(verb, of: name, in: context) } catch { return nil }
   }
 
   package func level(of account: Account, in context: LoginContext) throws(StoreTrouble)

@@ -212,29 +212,37 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(reserve.verbs.withLock { $0 }.isEmpty)
   }
 
-  /// The next question, of what is enrolled, is the one that counts.
-  @Test func `is logged nothing about where a verifier cannot say what its owner is told`() throws {
-    let former = ScriptedVerifiers { (_) throws(TransportFault) in
-      VerifierAnswer(to: .question, [])
+  /// The next question is the one that counts. What has less time than a verifier is put aside for
+  /// says nothing of the fleet.
+  @Test func `is not served, in silence, where a verifier cannot say what its owner is told`()
+    throws
+  {
+    let former = ScriptedVerifiers { _ in VerifierAnswer(to: .question, []) }
+    let reserve = ScriptedReserve()
+    let trouble = ScriptedVerifiers(.trouble(mayBeTheCallers: false))
+    for line in [former, trouble, ScriptedVerifiers(.unknown)] + Self.aways.map({ $0() }) {
+      for told in [nil, ToldNotices([])] {
+        let verb = LoginQuestion.Verb.notices(by: Label("phone"), told: told)
+        #expect(try ask(handler(line, reserve), verb) == .notServed)
+        #expect(try #require(line.asked.withLock { $0.first }).within < VerifierPool.untilSilent)
+      }
     }
-    for line in [former, ScriptedVerifiers(.unknown)] {
-      let answer = try ask(handler(line), .notices(by: Label("phone")))
-      #expect({ if case .trouble = answer { true } else { false } }())
-      #expect(try #require(line.asked.withLock { $0.first }).within <= 800)
-    }
+    #expect(try ask(handler(nil), .notices(by: nil, told: nil)) == .notServed)
     #expect(lines.withLock { $0 }.isEmpty)
+    let away = ScriptedVerifiers(.away)
+    let answer = try ask(handler(away, reserve), .remember, from: elsewhere)
+    #expect(answer == .trouble(mayBeTheCallers: true))
+    #expect(try #require(away.asked.withLock { $0.first }).within < VerifierPool.untilSilent)
+    #expect(lines.withLock { $0 }.allSatisfy { !$0.1.contains("the fleet is") })
+    #expect(reserve.timesAway.withLock { $0 } == 0 && reserve.verbs.withLock { $0 }.isEmpty)
   }
 
   @Test func `is told what the verifier tells, who has an account here`() throws {
-    let phone = Shape.Authenticator(name: Label("phone"), kind: .totp, digits: .six)
-    let shape = Shape(
-      enrollmentID: 9, authenticators: [phone], hasScratchCodes: false, backupCodesLeft: nil,
-      wait: 0, isRemembered: false)
     let told = ServiceAnswer.told(shape, [.wrongCodes(2), .passUsed(UnixTime(5), from: nil)])
     let line = ScriptedVerifiers(told)
-    #expect(try ask(handler(line), .notices(by: Label("phone"))) == told)
-    #expect(try ask(handler(line), .notices(by: nil), of: "nobody-here") == .notServed)
-    #expect(try ask(handler(line), .notices(by: nil), on: .everybody) == .notServed)
+    #expect(try ask(handler(line), .notices(by: Label("phone"), told: nil)) == told)
+    #expect(try ask(handler(line), .notices(by: nil, told: nil), of: "nobody-here") == .notServed)
+    #expect(try ask(handler(line), .notices(by: nil, told: nil), on: .everybody) == .notServed)
   }
 
   // MARK: not known
@@ -279,7 +287,6 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
       #expect(try ask(handler, prepare, of: name, under: policy, from: elsewhere) == alice)
     }
     #expect(try ask(handler, .enrolled, under: policy) == alice)
-    #expect(try ask(handler, .notices(by: nil), under: policy) == alice)
     #expect(try ask(handler, try attempt(), under: policy) == accepted)
     for context in reserve.contexts.withLock({ $0 }) {
       // Whatever is kept of the user, `exempt` too.

@@ -74,11 +74,28 @@ struct `What an owner is told in a fleet` {
     return String(String(number + 1_000_000).dropFirst())
   }
 
-  /// nil: nothing.
+  /// What she reads, which counts as told then; nil: nothing.
   private func told(
     _ name: String?, on host: String = "web1", by verifier: Verifier? = nil
   ) throws -> [OwnerNotice]? {
-    switch try ask(.notices(by: name.map { try label($0) }), on: host, by: verifier) {
+    let notices = try read(name, on: host, by: verifier)
+    if let notices { #expect(try settle(notices, name, on: host, by: verifier) == .done) }
+    return notices
+  }
+
+  private func settle(
+    _ told: [OwnerNotice], _ name: String?, on host: String = "web1", by verifier: Verifier? = nil
+  ) throws -> ServiceAnswer? {
+    let verb = LoginQuestion.Verb.notices(
+      by: try name.map { try label($0) }, told: ToldNotices(told))
+    return try ask(verb, on: host, by: verifier)
+  }
+
+  private func read(
+    _ name: String?, on host: String = "web1", by verifier: Verifier? = nil
+  ) throws -> [OwnerNotice]? {
+    let verb = LoginQuestion.Verb.notices(by: try name.map { try label($0) }, told: nil)
+    switch try ask(verb, on: host, by: verifier) {
     case .told(_, let notices): return notices
     case .prompt(.enrolled, _): return nil
     case let other:
@@ -102,6 +119,21 @@ struct `What an owner is told in a fleet` {
     #expect(try told("phone", by: one) == nil)
     #expect(try told("phone", by: two) == nil)
     #expect(one.complaints + two.complaints == [])
+  }
+
+  @Test func `is told until somebody says that she was told, and of what happened since`() throws {
+    for _ in 0..<2 { #expect(try type("000000", from: 7)?.isAccepted == false) }
+    #expect(try type(try code())?.isAccepted == true)
+    for _ in 0..<2 { #expect(try read("phone") == [.wrongCodes(2), try added]) }
+    #expect(try type("000000", from: 8)?.isAccepted == false)
+    #expect(try settle([.wrongCodes(2), try added], "phone", on: "web2") == .notServed)
+    for _ in 0..<2 {
+      #expect(try settle([.wrongCodes(1)], "phone", by: two) == .done)
+      #expect(try read("phone")?.last == (try added))
+    }
+    #expect(try read("phone") == [.wrongCodes(1), try added])
+    #expect(try settle([.wrongCodes(9), try added], "phone") == .done)
+    #expect(try read("phone") == nil)
   }
 
   /// Else a host could learn it of anybody, and use it up.

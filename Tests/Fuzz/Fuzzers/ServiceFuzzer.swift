@@ -34,7 +34,7 @@ private var verbs: [LoginQuestion.Verb] {
   [
     .prepare(mayEnroll: true, after: .password),
     .attempt(secret([]), knownAs: nil, as: .firstPass), .enrolled, .level, .remember, .count,
-    .amend(.remove(Label("phone")), to: 1), .notices(by: nil),
+    .amend(.remove(Label("phone")), to: 1), .notices(by: nil, told: nil),
   ]
 }
 
@@ -92,6 +92,7 @@ private func isAnswer(_ answer: ServiceAnswer, to verb: LoginQuestion.Verb) -> B
   case (_, .trouble), (_, .notServed), (.prepare, .skip), (.attempt, .outcome),
     (.enrolled, .notEnrolled), (.enrolled, .prompt(.enrolled, _)), (.level, .level),
     (.notices, .notEnrolled), (.notices, .prompt(.enrolled, _)), (.notices, .told),
+    (.notices, .done),
     (.count, .count), (.remember, .done), (.amend, .done), (.amend, .changed), (.amend, .flaw):
     true
   case (.prepare, .prompt(let status, let shape)): status == .enrolled || !shape.isRemembered

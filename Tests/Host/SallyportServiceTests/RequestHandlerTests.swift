@@ -151,7 +151,7 @@ import Testing
     let before = try state()
     let phone = try #require(Label("phone".utf8))
     let verbs: [(LoginQuestion.Verb, LoginQuestion.StatedOrigin)] = [
-      (.remember, .address(elsewhere)), (.count, .local), (.notices(by: nil), .local),
+      (.remember, .address(elsewhere)), (.count, .local), (.notices(by: nil, told: nil), .local),
       (.amend(.rename(phone, to: try #require(Label("x".utf8))), to: 3001), .local),
     ]
     for (verb, place) in verbs { #expect(try ask(verb, place) == .notServed) }

@@ -93,6 +93,14 @@ import Testing
     for _ in 0..<2 { #expect(texts(after: try codeOfNextStep()) == told) }
   }
 
+  @Test func `is told again where it could not be shown`() throws {
+    try happen()
+    application.showFails = .conversation
+    #expect(texts() == [])
+    application.showFails = nil
+    for _ in 0..<2 { #expect(texts(after: try codeOfNextStep()) == told) }
+  }
+
   @Test func `is told by the session phase in sshd`() throws {
     application.serviceName = "sshd"
     (application.remote, application.sshInfo) = ("192.0.2.7", "")

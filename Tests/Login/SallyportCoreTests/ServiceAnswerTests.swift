@@ -9,7 +9,7 @@ import Testing
       .prepare(mayEnroll: true, after: .password),
       .attempt(try secret("123456"), knownAs: nil, as: .firstPass), .enrolled, .level, .remember,
       .count, .amend(.remove(Label("phone")), to: 1), .rehearse,
-      .notices(by: Label("phone")),
+      .notices(by: Label("phone"), told: nil),
     ]
   }
 
@@ -22,7 +22,7 @@ import Testing
     case .outcome: [1]
     case .notEnrolled: [2, 8]
     case .level: [3]
-    case .done: [4, 6, 7]
+    case .done: [4, 6, 7, 8]
     case .count: [5]
     case .changed, .flaw: [6]
     case .trouble, .notServed: [0, 1, 2, 3, 4, 5, 6, 7, 8]

@@ -61,7 +61,13 @@ extension Seeded {
         as: pick([
           .firstPass, .last(givingBack: nil), .last(givingBack: charge()), .claim(next()),
         ])),
-      .enrolled, .level, .remember, .count, .rehearse, .notices(by: nil), .notices(by: label()),
+      .enrolled, .level, .remember, .count, .rehearse,
+      .notices(by: flip() ? nil : label(), told: nil),
+      .notices(
+        by: label(),
+        told: ToldNotices(
+          wrongCodes: UInt16(truncatingIfNeeded: next()),
+          latest: UnixTime(Int64(truncatingIfNeeded: next())))),
     ]
     let changes: [EnrollmentChange] = [
       .create(enrollment), .add(enrollment.authenticators, backupCodes: enrollment.backupCodes),

@@ -32,7 +32,8 @@ package final class VerifierPool: FleetVerifiers {
   /// ask another one.
   static let (last, leastLeft): (UInt64, UInt64) = (2_000_000_000, 200_000_000)
   /// A verifier that was silent for less is not put aside: the caller may have let its time pass.
-  private static let enough: UInt64 = 500_000_000
+  /// In milliseconds.
+  package static let untilSilent: UInt64 = 500
   /// The number of idle connections that are kept, and for how long without a question or a ping.
   static let (mostIdle, keptIdle): (Int, UInt64) = (16, 30_000_000_000)
 
@@ -185,7 +186,7 @@ package final class VerifierPool: FleetVerifiers {
   /// It was silent: its other connections are not used either.
   private func putAside(_ verifier: Int, silentSince start: UInt64) {
     let now = sys_monotonic()
-    if now - start >= Self.enough { passOver(verifier, until: now + Self.aside) }
+    if now - start >= Self.untilSilent * 1_000_000 { passOver(verifier, until: now + Self.aside) }
   }
 
   /// It stopped in the middle, or sent another answer. It may be back at once, so it is put aside

@@ -93,9 +93,10 @@ package struct LoginHandler: FrameHandler {
         return nil
       }
       var question = question
-      if case .notices(let name) = question.verb,
+      if case .notices(let name, let told) = question.verb,
         try !store.hasJustLetIn(question.account, by: name, from: context.origin)
       {
+        if told != nil { return nil }
         question.verb = .enrolled
       }
       let answer = try question.answer(from: store, in: context, enrolling: nil)

@@ -13,12 +13,12 @@ extension LoginState {
     }
     var isTold = true
     for notice in told {
-      switch notice {
-      case .wrongCodes(let count): notices.wrongCodes -= min(notices.wrongCodes, count)
-      case .added(_, let time), .passGiven(let time), .passUsed(let time, _), .restored(let time):
-        if time <= older || older.seconds == Int64.min { isTold = false }
-        latest = max(latest, time)
+      if case .wrongCodes(let count) = notice {
+        notices.wrongCodes -= min(notices.wrongCodes, count)
       }
+      guard let time = notice.time else { continue }
+      if time <= older || older.seconds == Int64.min { isTold = false }
+      latest = max(latest, time)
     }
     if isTold { notices.told = latest }
   }

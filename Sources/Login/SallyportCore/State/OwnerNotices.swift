@@ -29,6 +29,42 @@ package enum OwnerNotice: Equatable, Sendable {
   /// More than that there never are: of wrong codes, each authenticator and each pass, the use of
   /// one, and what was restored.
   static let mostTold = 3 + Enrollment.maximumAuthenticators + Pass.maximumOpen
+
+  /// nil: of wrong codes.
+  var time: UnixTime? {
+    switch self {
+    case .wrongCodes: nil
+    case .added(_, let time), .passGiven(let time), .passUsed(let time, _), .restored(let time):
+      time
+    }
+  }
+}
+
+/// Which notices were told at a login: of that many wrong codes, and of all events up to `latest`.
+package struct ToldNotices: Equatable, Sendable {
+  package let wrongCodes: UInt16
+  package let latest: UnixTime
+
+  package init(wrongCodes: UInt16, latest: UnixTime) {
+    (self.wrongCodes, self.latest) = (wrongCodes, latest)
+  }
+
+  package init(_ notices: [OwnerNotice]) {
+    var (count, latest) = (UInt16(0), UnixTime(0))
+    for notice in notices {
+      if case .wrongCodes(let some) = notice { count = some }
+      latest = max(latest, notice.time ?? latest)
+    }
+    self.init(wrongCodes: count, latest: latest)
+  }
+
+  /// Of what is to be told by now, what was told then.
+  package func among(_ notices: [OwnerNotice]) -> [OwnerNotice] {
+    notices.compactMap { notice in
+      if case .wrongCodes(let some) = notice { return .wrongCodes(min(some, wrongCodes)) }
+      return notice.time.map { $0 <= latest } == true ? notice : nil
+    }
+  }
 }
 
 extension LoginState {

@@ -35,8 +35,8 @@ package struct LoginQuestion: Sendable {
     /// `create`, where there must be none.
     case amend(EnrollmentChange, to: UInt64)
     /// As `enrolled`, and what is its owner told, who was accepted by this authenticator, or by a
-    /// backup code? What is told counts as told.
-    case notices(by: Label?)
+    /// backup code? `told`: nothing is asked; these he was told by now, and they count as told.
+    case notices(by: Label?, told: ToldNotices?)
   }
 
   /// Milliseconds for all that one login asks, without the time that a person types; no question

@@ -95,7 +95,13 @@ extension ByteWriter {
     case .amend(let change, let id):
       put(id)
       put(change)
-    case .notices(let name): put(name)
+    case .notices(let name, let told):
+      put(name)
+      put(isThere: told != nil)
+      if let told {
+        put(UInt64(told.wrongCodes), bytes: 2)
+        put(told.latest)
+      }
     }
   }
 
@@ -192,7 +198,11 @@ extension ByteReader {
     case .remember: return .remember
     case .count: return .count
     case .rehearse: return .rehearse
-    case .notices: return .notices(by: label())
+    case .notices:
+      let name = label()
+      guard isThere() else { return .notices(by: name, told: nil) }
+      let wrongCodes = UInt16(truncatingIfNeeded: number(bytes: 2))
+      return .notices(by: name, told: ToldNotices(wrongCodes: wrongCodes, latest: time()))
     case .amend:
       let id = number64()
       return change(secret).map { .amend($0, to: id) }

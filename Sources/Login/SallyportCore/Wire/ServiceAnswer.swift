@@ -17,7 +17,8 @@ package enum ServiceAnswer: Equatable, Sendable {
   case level(EnrollmentLevel)
   /// To `count`: how many logins, including this one.
   case count(UInt32)
-  /// To `remember` and `amend`: it is on disk. To `rehearse`: it could be.
+  /// To `remember`, `amend` and `notices` with what was told: it is on disk. To `rehearse`: it
+  /// could be.
   case done
   /// To `amend`: another enrollment by now than the one that the change was meant for.
   case changed
@@ -103,7 +104,7 @@ extension ServiceAnswer {
     case .notEnrolled: verb == .enrolled || verb == .notices
     case .level: verb == .level
     case .count: verb == .count
-    case .done: verb == .remember || verb == .amend || verb == .rehearse
+    case .done: verb == .remember || verb == .amend || verb == .rehearse || verb == .notices
     case .changed, .flaw: verb == .amend
     case .trouble, .notServed: true
     }

@@ -65,6 +65,11 @@ package final class ServiceSocket {
     return now < end ? (end &- now) / 1_000_000 : 0
   }
 
+  /// From now on it takes no longer than that.
+  package func limit(to milliseconds: UInt64) {
+    end = min(end, sys_monotonic() &+ min(milliseconds, 60_000) &* 1_000_000)
+  }
+
   deinit { sys_close(descriptor) }
 
   private func connect() throws(StoreTrouble) {

@@ -40,7 +40,7 @@ struct `What an owner is told in a fleet` {
 
   private func ask(
     _ verb: LoginQuestion.Verb, on host: String = "web1", by verifier: Verifier? = nil,
-    from address: UInt8? = nil
+    from address: UInt8? = nil, enrolls: Bool = false
   ) throws -> ServiceAnswer? {
     let handler = LoginHandler((verifier ?? one).database, FleetPolicy(in: directory.path))
     var policy = Policy()
@@ -54,7 +54,7 @@ struct `What an owner is told in a fleet` {
     let pin = try #require(Pin([UInt8](repeating: 3, count: 32)))
     let answer = handler.answer(
       try hostFrame(question, isOwn: true, uid: 1000),
-      from: HostIdentity(pin, host: Array(host.utf8), enrolls: false), arrived: sys_monotonic())
+      from: HostIdentity(pin, host: Array(host.utf8), enrolls: enrolls), arrived: sys_monotonic())
     return ServiceAnswer.decode(answer.body, to: verb)
   }
 
@@ -160,6 +160,25 @@ struct `What an owner is told in a fleet` {
     let used = OwnerNotice.passUsed(Self.now, from: nil)
     #expect(try told("phone") == [try added, .passGiven(Self.now), used])
     #expect(try told("phone") == nil)
+  }
+
+  /// By the verifier's clock: a host hides no phone behind a time of its own, and gives no pass
+  /// that ends at another.
+  @Test func `is told of what a host brings, whatever time it says`() throws {
+    let hidden = Authenticator(
+      id: 3, name: try label("hidden"), parameters: .standard,
+      secret: try secret("98765432109876543210"), initialLastAccepted: nil, created: UnixTime(0))
+    let ahead = UnixTime(Self.now.seconds + 5 * 3600)
+    let pass = try Pass.fresh(of: 0xe0e0, from: ahead, for: 7200, uses: 1).pass
+    for change in [EnrollmentChange.add([hidden], backupCodes: nil), .give(pass)] {
+      #expect(try ask(.amend(change, to: 0xe0e0), enrolls: true) == .done)
+    }
+    #expect(try type(try code())?.isAccepted == true)
+    let added = [try added, .added(try label("hidden"), Self.now)]
+    #expect(try told("phone") == added + [.passGiven(Self.now)])
+    let found = try #require(try one.store().row(of: Array(name.utf8), reload: true))
+    let passes = try #require(found.document.enrollment).passes
+    #expect(passes.map(\.expires) == [UnixTime(Self.now.seconds + 7200)])
   }
 
   /// A former verifier reads no row that says it.

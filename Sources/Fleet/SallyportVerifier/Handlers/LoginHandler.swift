@@ -99,6 +99,9 @@ package struct LoginHandler: FrameHandler {
         if told != nil { return nil }
         question.verb = .enrolled
       }
+      if case .amend(let change, let id) = question.verb {
+        question.verb = .amend(change.stamped(try store.now()), to: id)
+      }
       let answer = try question.answer(from: store, in: context, enrolling: nil)
       if case .amend(let change, _) = question.verb, case .done = answer,
         let name = UserName(question.name)

@@ -50,8 +50,8 @@ extension FleetStore {
   {
     // Asked again, as where the answer was lost.
     let isThere: (Enrollment) -> Bool = { $0.passes.contains { $0.id == pass.id } }
-    return try helping(.pass, account, id: id, unless: isThere) { (document, state, _) in
-      amend(.give(pass), &document, &state) ? .done : .refused(.enough)
+    return try helping(.pass, account, id: id, unless: isThere) { (document, state, now) in
+      amend(EnrollmentChange.give(pass).stamped(now), &document, &state) ? .done : .refused(.enough)
     }
   }
 

@@ -125,7 +125,7 @@ package final class VerifierPool: FleetVerifiers {
     do throws(TransportFault) {
       return try connection.send(frame, until: deadline)
     } catch {
-      putAside(connection.verifier, silentSince: start)
+      putAside(connection.verifier, silentSince: start, deadline)
       throw error
     }
   }
@@ -141,7 +141,7 @@ package final class VerifierPool: FleetVerifiers {
       passOver(connection.verifier)
       throw .unknown
     case .silent:
-      putAside(connection.verifier, silentSince: start)
+      putAside(connection.verifier, silentSince: start, deadline)
       throw .unknown
     }
     if answer.kind == VerifierAnswer.unknownHost.kind { throw .revoked }
@@ -183,10 +183,13 @@ package final class VerifierPool: FleetVerifiers {
     withExtendedLifetime(surplus) {}
   }
 
-  /// It was silent: its other connections are not used either.
-  private func putAside(_ verifier: Int, silentSince start: UInt64) {
+  /// It was silent: its other connections are not used either. Up to the deadline: what a thread
+  /// is late after it, the verifier was not.
+  private func putAside(_ verifier: Int, silentSince start: UInt64, _ deadline: UInt64) {
     let now = sys_monotonic()
-    if now - start >= Self.untilSilent * 1_000_000 { passOver(verifier, until: now + Self.aside) }
+    if min(now, deadline) >= start + Self.untilSilent * 1_000_000 {
+      passOver(verifier, until: now + Self.aside)
+    }
   }
 
   /// It stopped in the middle, or sent another answer. It may be back at once, so it is put aside
@@ -244,7 +247,7 @@ package final class VerifierPool: FleetVerifiers {
     }
     var race = ConnectRace(side, verifiers, order, late: Set(late))
     let won = race.run(until: deadline)
-    for verifier in race.silent { putAside(verifier, silentSince: now) }
+    for verifier in race.silent { putAside(verifier, silentSince: now, deadline) }
     return (won, race)
   }
 

@@ -128,6 +128,17 @@ import Testing
     #expect(run("log", "--acts", "--logins").status == 64)
   }
 
+  /// With a name that is no text, the journal gives it as numbers: anybody can call his sudo so.
+  @Test func `Shows the line of a host that has an odd name for itself`() throws {
+    let odd: [Any] = [[1], [1, 255], 7, NSNull(), ["x": 1], true, [["sshd", "sudo"]]]
+    try journal(
+      try odd.map {
+        try entry(Self.accepted, of: "/usr/bin/sudo", more: ["SYSLOG_IDENTIFIER": $0])
+      })
+    let shown = try run("log", "--json").json(Shown.self)
+    #expect(shown.logins.map(\.trusted) == odd.map { _ in true } && shown.warnings == [])
+  }
+
   /// As a child of sshd that ends with the login may have.
   @Test func `Shows lines of root that had ended, by the name that they gave`() throws {
     try journal([
@@ -138,6 +149,7 @@ import Testing
     ])
     let shown = try run("log", "--json").json(Shown.self)
     #expect(shown.logins.map(\.trusted) == [false])
+    #expect(lines("log").last?.hasSuffix("was accepted, as a program said that had ended") == true)
     let late = "of programs of root that had ended before the journal looked which they were"
     #expect(
       shown.warnings == [

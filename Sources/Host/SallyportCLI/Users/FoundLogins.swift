@@ -64,7 +64,7 @@ struct FoundLogins {
     /// nil: it had ended before the journal looked, as a child of sshd may have.
     let program: String?
     /// The program's own word for itself.
-    let identifier: String?
+    let identifier: Word?
 
     enum CodingKeys: String, CodingKey {
       case message = "MESSAGE"
@@ -72,6 +72,15 @@ struct FoundLogins {
       case identifier = "SYSLOG_IDENTIFIER"
       case user = "_UID"
       case moment = "__REALTIME_TIMESTAMP"
+    }
+
+    /// nil where it is no text: anybody can name his sudo so.
+    struct Word: Decodable {
+      let text: String?
+
+      init(from decoder: any Decoder) throws {
+        text = try? decoder.singleValueContainer().decode(String.self)
+      }
     }
 
     var path: String? {
@@ -123,7 +132,7 @@ struct FoundLogins {
       let path = entry.path
       let name = path.map { $0.split(separator: "/").last.map(String.init) ?? "" }
       // None but root's processes gave themselves that name: the uid is the kernel's.
-      let program = name ?? entry.identifier ?? ""
+      let program = name ?? entry.identifier?.text ?? ""
       guard
         let line = LoginLine(Array(entry.message.utf8), isOfService: program == "sallyportd"),
         concerns(line)

@@ -6,7 +6,7 @@ extension FoundLogins {
   var told: [ToldLogin] {
     logins.enumerated().compactMap { place, login in
       if case .enrolled = login.line.result { return nil }
-      return ToldLogin(login: login, place: place, isTrusted: login.isTrusted)
+      return ToldLogin(login: login, place: place, isOfRoot: isOfRoot)
     }
   }
 
@@ -34,8 +34,10 @@ struct ToldLogin {
   let login: FoundLogins.Login
   /// Among those that were found.
   let place: Int
-  /// Whether a known program of root's has written it, for certain.
-  let isTrusted: Bool
+  /// Whether nobody but root can have written it.
+  let isOfRoot: Bool
+  /// Whether a known program of root's has, for certain.
+  var isTrusted: Bool { login.isTrusted }
 
   struct Facts: Encodable {
     @OrNull var time: String?
@@ -79,7 +81,8 @@ struct ToldLogin {
       case "local(another-user)": ", on this machine, by another user"
       case let place?: " from \(place)"
       }
-    return "\(shown(line.user)) at \(shown(line.service))\(place): \(result)"
+    let doubt = isOfRoot && !isTrusted ? ", as a program said that had ended" : ""
+    return "\(shown(line.user)) at \(shown(line.service))\(place): \(result)\(doubt)"
   }
 
   private var result: String {

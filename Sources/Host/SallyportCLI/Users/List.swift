@@ -35,11 +35,7 @@ struct List: Verb {
     let now = try context.time()
     let (levels, all) = context.machine.ownLevels(by: store, in: shared.path, at: now)
     let unread = filter.exempt ? all : []
-    // What cannot be read keeps nobody from being listed, but where it is asked for.
-    let blocked =
-      filter.blocked
-      ? try BlockedPeople(by: store, at: now).all
-      : (try? BlockedPeople(by: store, at: now))?.all ?? [:]
+    let blocked = try blocked(by: store, at: now, context)
     let names = try storing { () throws(StoreTrouble) in try store.enrolledNames() }
     var (rows, broken): ([ListRow], Int) = ([], 0)
     var worst: Sysexit? = unread.isEmpty ? nil : .badData
@@ -78,6 +74,17 @@ struct List: Verb {
       context.terminal.write(Array("hint: \(hint)\n".utf8), to: .aside)
     }
     if let worst { throw CommandError(worst, "the list is incomplete") }
+  }
+
+  /// By name. What cannot be read keeps nobody from being listed, but where it is asked for.
+  private func blocked(by store: Store, at now: UnixTime, _ context: Context)
+    throws(CommandError) -> [String: Store.Blocked]
+  {
+    do throws(CommandError) { return try BlockedPeople(by: store, at: now).all } catch {
+      if filter.blocked { throw error }
+      context.output(shared).warn("who is blocked cannot be read: sallyport list --blocked")
+      return [:]
+    }
   }
 
   /// Names an enrollment that cannot be read.

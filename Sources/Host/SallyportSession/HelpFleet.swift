@@ -67,7 +67,7 @@ extension Session {
         helping.person, at: try Clock.now(), by: client.account.name, environment.find)
       return (answer, here)
     } isDone: {
-      $0.isDone && $1 != .isRoots || $1 == .done
+      $0.isDone || $1 == .done
     }
     switch here {
     case .isRoots: throw helping.refused(.blockedByRoot)

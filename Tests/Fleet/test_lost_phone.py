@@ -18,7 +18,8 @@ from support.host import PASSWORD, POLICY, SERVICE
 from support.service import listens, soon
 from support.typist import Child
 
-DESK = """helpdesk = helpers
+DESK = """self_service = yes
+helpdesk = helpers
 helpdesk_for = helped
 helpdesk_may = status, unlock, pass, block
 """
@@ -108,6 +109,8 @@ def test_a_helper_of_one_host_helps_her_on_all_of_them(cast):
     _, _, own = one.enroll("bob")
     codes = iter(own)
     with_a_helpdesk(one)
+    status, shown = as_bob(one, 4001, "", "status")
+    assert status == 0 and "phone" in shown, f"his own: {shown}"
     status, shown = as_bob(one, 4001, next(codes), "status", "alice")
     assert status == 0 and "phone" in shown, shown
     for _ in range(2):

@@ -211,10 +211,20 @@ extension Session {
   /// As it is stored, with zeros for what is secret.
   func status(of account: Account, _ context: LoginContext) throws(Ending) -> FromSession {
     // A file of this machine may be left of before.
-    if context.policy.isFleet { throw .refused(.inFleet) }
+    if context.policy.isFleet { return try ownStatusInFleet() }
     let record = try found { () throws(StoreTrouble) in try store.load(account) }
     guard let record else { throw .refused(.notEnrolled) }
     return try shown(record.enrollment, record.state)
+  }
+
+  /// By the verifiers, where this machine may enroll: they show the user what helpers see.
+  private func ownStatusInFleet() throws(Ending) -> FromSession {
+    let name = client.account.name
+    let request = HelpRequest(HelpOrder(.show, by: name), for: name)
+    let answer = try found { () throws(StoreTrouble) in try environment.askFleet(request) }
+    guard case .told(let person) = answer else { throw .refused(.inFleet) }
+    guard let (enrollment, state) = person.enrolled else { throw .refused(.notEnrolled) }
+    return try shown(enrollment.with(uid: client.account.uid), state)
   }
 
   func shown(_ enrollment: Enrollment, _ state: LoginState) throws(Ending) -> FromSession {

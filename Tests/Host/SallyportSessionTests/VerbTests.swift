@@ -97,7 +97,8 @@ private final class Visitor {
   /// What the session told.
   private(set) var told: [String] = []
 
-  init(on way: VerbWay, losing loss: Answering.Loss = .nothing) throws {
+  /// `shows`: whether the fleet tells a session of this host what it has of its user.
+  init(on way: VerbWay, losing loss: Answering.Loss = .nothing, shows: Bool = true) throws {
     let directory = try TemporaryDirectory()
     self.directory = directory
     files = Store(root: directory.path + "/store", owner: .effectiveUser)
@@ -116,9 +117,19 @@ private final class Visitor {
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0)
     connection = SessionConnection(ends[0], seconds: 60)
     let answering = Answering(store, losing: loss)
-    let environment = SessionEnvironment(
+    var environment = SessionEnvironment(
       store: files, policyFile: Array(policyFile.utf8),
       authority: { answering }, takeTurn: { _ in true }, accepts: { _ in true })
+    let (account, shows) = (account, shows)
+    environment.askFleet = { request throws(StoreTrouble) in
+      guard shows, case .show = request.order.verb, request.name == account.name else {
+        return .notServed
+      }
+      let enrolled = try store.load(account).flatMap { record in
+        record.enrollment.withoutSecrets.map { ($0, record.state) }
+      }
+      return .told(HelpedPerson(enrolled, block: .nobody, hasEnough: (false, false)))
+    }
     session = Session(
       Client(process: getpid(), user: 3001, account: account),
       SessionConnection(ends[1], seconds: 60), environment)
@@ -256,7 +267,7 @@ extension Session: @unchecked Sendable {}
   }
 
   @Test func `show nobody of the fleet what is left in the files of the machine`() throws {
-    let visitor = try Visitor(on: .fleetSession)
+    let visitor = try Visitor(on: .fleetSession, shows: false)
     let one = try #require(
       VerbCase.all(on: .session).first {
         $0.verb == ["status"] && $0.outcome(on: .session) == "done"

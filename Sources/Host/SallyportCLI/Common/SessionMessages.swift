@@ -145,7 +145,7 @@ extension Message {
       self.init(ofHelper: refusal, name, at: invocation)
     case .inFleet:
       self.init(
-        "the fleet has your enrollment: it is shown to root alone", .notPermitted,
+        "the fleet has your enrollment, and does not show it to users of this host", .notPermitted,
         hints: ["sudo \(invocation.again(remark: "on a host that enrolls"))"])
     }
   }

@@ -205,8 +205,12 @@ def test_a_program_of_a_helpers_learns_nothing_of_others_before_his_code(store):
         step()
         for words in [["pass", "bob"], ["unlock", "bob"], ["status", "bob"], ["block", "bob"],
                       ["block", "bob", "--undo"], ["pass", "bob", "--enroll"]]:
-            own = Own(*words)
-            assert own.finish(password="wrong") == 1, own.text
+            # Who begins too many at once is turned away, and types it again.
+            for _ in range(100):
+                own = Own(*words)
+                if (status := own.finish(password="wrong")) != 75:
+                    break
+            assert status == 1, own.text
             told.add(own.text)
     assert len(told) == 1 and "the password was not accepted" in told.pop()
 

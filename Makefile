@@ -41,7 +41,7 @@ access:         ## machines by chance: who gets in, beside real logins, and faul
 fuzz:           ## SECONDS for each of the fuzzers, coverage-guided
 	Tests/Fuzz/run --seconds $(SECONDS)
 
-sanitize:       ## rings 1 and 2 under the address and thread sanitizers, ring 3 under valgrind
+sanitize:       ## rings 1 and 2 under the address sanitizer, threads under theirs, ring 3 under valgrind
 	Tests/sanitize
 
 mutants:        ## faults planted one at a time: rings 1 to 3 must see them; hours, before a release

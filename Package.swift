@@ -201,8 +201,7 @@ let host = part(
       swiftSettings: strict),
   ])
 
-/// The command, its parts and its tests, which a build for something else can do without
-/// (SALLYPORT_WITHOUT_COMMAND=1): a third of the sources, and no thread but the first.
+/// The command, its parts and its tests.
 let command = part(
   "Host",
   [
@@ -364,12 +363,10 @@ let support: Target =
     name: "TestSupport", dependencies: ["OneTimePassword", "SallyportCore"],
     path: "Tests/TestSupport", swiftSettings: strict)
 
-let withCommand = withHost && Context.environment["SALLYPORT_WITHOUT_COMMAND"] == nil
-
 /// The executables, which have the names of their targets.
 let executables =
-  (withHost ? ["sallyportd", "sallyport-session"] : [])
-  + (withCommand ? ["sallyport"] : []) + (withFleet ? ["sallyport-verifier"] : [])
+  (withHost ? ["sallyportd", "sallyport-session", "sallyport"] : [])
+  + (withFleet ? ["sallyport-verifier"] : [])
 
 let package = Package(
   name: "sallyport",
@@ -380,15 +377,16 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2")
   ],
-  targets: [support] + login + (withHost ? host : flowAlone) + (withCommand ? command : [])
-    + (withFleet ? fleet + (withCommand ? fleetCommand : []) : [])
+  targets: [support] + login + (withHost ? host + command : flowAlone)
+    + (withFleet ? fleet + fleetCommand : [])
 )
 
-/// `ONLY=SallyportCoreTests swift build --build-tests` builds that target and what it needs: all
-/// test targets are one bundle, in which a test of the core waits for those of the command.
+/// `ONLY=SallyportCoreTests swift build --build-tests` builds that target, or several with blanks
+/// between them, and what they need: all test targets are one bundle, in which a test of the core
+/// waits for those of the command.
 if let only = Context.environment["ONLY"] {
   var needed: Set<String> = []
-  var pending = [only]
+  var pending = only.split(separator: " ").map(String.init)
   while let name = pending.popLast() {
     guard let target = package.targets.first(where: { $0.name == name }),
       needed.insert(name).inserted

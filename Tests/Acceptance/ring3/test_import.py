@@ -323,6 +323,34 @@ def test_all_homes_are_read_as_their_owners(homes, store, tmp_path):
     assert (again["ann"]["result"], again["fay"]["result"]) == ("already-imported", "imported")
 
 
+def test_what_root_collected_is_read_as_root_where_only_root_can_change_it(homes, store):
+    homes("ida", 4009)
+    collected = Path("/root/collected-here")
+    collected.mkdir(mode=0o700)
+    google_file(collected / "ida", 0)
+
+    def read(path=collected / "${USER}"):
+        done = sallyport("import", "google-authenticator", path, "--user", "ida", "--dry-run",
+                         "--json", "--store", store.directory)
+        one = json.loads(done.stdout)["users"][0]
+        return one["reasons"][0]["code"] if one["reasons"] else one["result"]
+
+    try:
+        assert read() == "imported"
+        assert read("//root/./collected-here/ida") == "imported"
+        # What somebody else could change is read with her rights, as before.
+        (collected / "link").symlink_to("ida")
+        assert read(collected / "link") == "cannot-read"
+        assert read(collected / ".." / "collected-here" / "ida") == "cannot-read"
+        collected.chmod(0o770)
+        assert read() == "cannot-read"
+        collected.chmod(0o700)
+        os.chown(collected / "ida", 4009, 4009)
+        assert read() == "cannot-read"
+    finally:
+        subprocess.run(["rm", "-rf", str(collected)], check=True)
+
+
 def test_a_directory_that_only_root_may_enter_is_closed_to_a_users_file(homes, store, tmp_path):
     hal, closed = homes("hal", 4008), tmp_path / "closed"
     closed.mkdir(mode=0o700)

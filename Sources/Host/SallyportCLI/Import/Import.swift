@@ -131,7 +131,9 @@ struct ImportGoogleAuthenticator: ImportVerb {
   ) -> Candidate {
     var result: Candidate
     do throws(Obstacle) {
-      let file = try SourceFile(path, of: uid, gid, longest: GoogleAuthenticatorFile.longest)
+      let isNamed = file != nil && !HomePath(file ?? "").needsHome
+      let file = try SourceFile(
+        path, of: uid, gid, isNamed: isNamed, longest: GoogleAuthenticatorFile.longest)
       result = read(file.bytes, user, at: now)
     } catch {
       result = Candidate(user: user, obstacle: error)

@@ -314,52 +314,6 @@ import Testing
     #expect(try bench.enroll("alice", "--algorithm", algorithm[0]).secret.count == letters)
   }
 
-  @Test(arguments: [
-    ("JBSWY3DP1HPK3PXP", "character 9 is not a letter or one of 2 to 7"),
-    ("JBSWY3DPEHPK3PX", "the last character has bits that must be zero"),
-    ("JBSWY3DPEHPK3P", "characters are missing"),
-    ("JBSWY3DP", "the secret is 5 bytes long, expected 10 to 128"),
-    ("", "the secret is 0 bytes long"),
-    (String(repeating: "A", count: 208), "the secret is 130 bytes long"),
-    (String(repeating: "A", count: 65537), "the secret is longer than 64 KiB"),
-  ]) func `A bad secret is bad data, and is not repeated`(secret: String, told: String) throws {
-    let done = bench.run(
-      "enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--secret-from", "-",
-      on: FakeTerminal([.types(secret)], isInteractive: false))
-    #expect(done.status == 65)
-    #expect(done.aside.contains(told), "\(done.aside)")
-    #expect(secret.isEmpty || !done.aside.contains(secret))
-    #expect(done.answer == "")
-    #expect(try bench.content().isEmpty)
-  }
-
-  @Test func `A secret may come from a regular file and nothing else`() throws {
-    let plain = "\(bench.directory).secret"
-    let link = "\(bench.directory).link"
-    let files = FileManager.default
-    defer { for path in [plain, link] { try? files.removeItem(atPath: path) } }
-    try Data("JBSWY3DPEHPK3PXP\n".utf8).write(to: URL(fileURLWithPath: plain))
-    try files.createSymbolicLink(atPath: link, withDestinationPath: plain)
-    for (path, status, told) in [
-      (link, Int32(65), "is a symbolic link"), ("/dev/null", 65, "is not a regular file"),
-      ("/", 65, "is not a regular file"), ("\(plain).missing", 66, "(ENOENT)"), (plain, 0, ""),
-    ] {
-      let done = bench.run(
-        "enroll", "--user", "alice", "--allow-missing", "--no-confirm", "--secret-from", path)
-      #expect(done.status == status, "\(path): \(done.aside)")
-      #expect(told.isEmpty || done.aside.contains(told), "\(done.aside)")
-    }
-  }
-
-  @Test func `With codes to come only the first line is the secret`() throws {
-    let terminal = FakeTerminal(
-      [.types("JBSWY3DPEHPK3PXP"), shownCode(at: bench.now)], isInteractive: false)
-    let done = bench.run(
-      "enroll", "--user", "alice", "--allow-missing", "--secret-from", "-", on: terminal)
-    #expect(done.status == 0, "\(done.aside)")
-    #expect(terminal.prompts.first == "Secret in base32: (hidden)")
-  }
-
   @Test(arguments: ["no-such-user-here", ".hidden", "a/b", "-x y"])
   func `A user without an account is refused`(name: String) {
     let done = bench.run("enroll", "--user=\(name)", "--no-confirm")

@@ -117,7 +117,7 @@ private struct OtpauthURIReader {
     }
     guard let key = buffer.slice(0..<count) else { throw .outOfMemory }
     do throws(Base32.Error) {
-      return try Base32.decode(key)
+      return try Base32.decodeAsApps(key)
     } catch {
       throw .secret(error)
     }

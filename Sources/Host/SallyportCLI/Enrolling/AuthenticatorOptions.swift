@@ -35,10 +35,14 @@ struct AuthenticatorOptions: ParsableArguments {
       "Read the secret, in base32, from a file or standard input (-).", valueName: "file"))
   var secretFrom: String?
 
+  @Flag(help: "That secret is in hexadecimal.")
+  var hex = false
+
   @Option(help: "How to draw the QR code.")
   var qr = QRChoice.auto
 
   func validate() throws {
+    if hex, secretFrom == nil { throw ValidationError("--hex is for --secret-from only") }
     guard let period else { return }
     if type == .hotp { throw ValidationError("--period is for totp only") }
     if !CodeParameters.periods.contains(period) {

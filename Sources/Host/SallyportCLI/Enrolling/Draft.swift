@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport
@@ -14,7 +15,7 @@ extension AuthenticatorOptions {
     _ output: Output, _ context: Context, or consequence: Consequence
   ) throws(CommandError) -> Draft {
     let secret = try source(confirming: confirming)
-      .secret(for: parameters.algorithm, output, or: consequence)
+      .secret(for: parameters.algorithm, in: hex ? .hexadecimal : .base32, output, or: consequence)
     return try storing { () throws(StoreTrouble) in
       let now = try context.now()
       return try Draft(

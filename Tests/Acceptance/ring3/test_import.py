@@ -329,15 +329,16 @@ def test_what_root_collected_is_read_as_root_where_only_root_can_change_it(homes
     collected.mkdir(mode=0o700)
     google_file(collected / "ida", 0)
 
-    def read(path=collected / "${USER}"):
+    def read(path=collected / "${USER}", cwd=None):
         done = sallyport("import", "google-authenticator", path, "--user", "ida", "--dry-run",
-                         "--json", "--store", store.directory)
+                         "--json", "--store", store.directory, cwd=cwd)
         one = json.loads(done.stdout)["users"][0]
         return one["reasons"][0]["code"] if one["reasons"] else one["result"]
 
     try:
         assert read() == "imported"
         assert read("//root/./collected-here/ida") == "imported"
+        assert read("collected-here/ida", cwd="/root") == "imported"
         # What somebody else could change is read with her rights, as before.
         (collected / "link").symlink_to("ida")
         assert read(collected / "link") == "cannot-read"

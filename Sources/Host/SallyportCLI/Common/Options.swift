@@ -54,7 +54,7 @@ package struct StoreOptions: SharedOptions {
   /// The path of the store. A relative `--store` is relative to the working directory.
   var path: String {
     guard let store else { return Store.usualRoot }
-    return store.utf8.first == UInt8(ascii: "/") ? store : "\(workingDirectory())/\(store)"
+    return absolutePath(store)
   }
 }
 
@@ -101,11 +101,12 @@ extension Label: ExpressibleByArgument {
   package var defaultValueDescription: String { text }
 }
 
-/// The working directory; `.` if it has no path.
-private func workingDirectory() -> String {
+/// From the root on; as it is where the working directory has no path.
+func absolutePath(_ path: String) -> String {
+  if path.utf8.first == UInt8(ascii: "/") { return path }
   // SAFETY: the C string is ours; it is copied and then freed.
-  guard let path = unsafe getcwd(nil, 0) else { return "." }
-  defer { unsafe free(path) }
-  let text = unsafe String(cString: path)
-  return text.hasPrefix("/") ? text : "."
+  guard let directory = unsafe getcwd(nil, 0) else { return "./\(path)" }
+  defer { unsafe free(directory) }
+  let text = unsafe String(cString: directory)
+  return text.hasPrefix("/") ? "\(text)/\(path)" : "./\(path)"
 }

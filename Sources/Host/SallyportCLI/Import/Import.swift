@@ -133,7 +133,8 @@ struct ImportGoogleAuthenticator: ImportVerb {
     do throws(Obstacle) {
       let isNamed = file != nil && !HomePath(file ?? "").needsHome
       let file = try SourceFile(
-        path, of: uid, gid, isNamed: isNamed, longest: GoogleAuthenticatorFile.longest)
+        isNamed ? absolutePath(path) : path, of: uid, gid, isNamed: isNamed,
+        longest: GoogleAuthenticatorFile.longest)
       result = read(file.bytes, user, at: now)
     } catch {
       result = Candidate(user: user, obstacle: error)

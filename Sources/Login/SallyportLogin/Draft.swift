@@ -59,7 +59,8 @@ extension Authenticator {
   package func confirmed(by first: AuthenticatorState?) -> Authenticator {
     Authenticator(
       id: id, name: name, parameters: parameters, secret: secret,
-      initialLastAccepted: first?.lastAccepted, created: created)
+      initialLastAccepted: first?.lastAccepted, created: created,
+      clockOffset: first?.clock?.offset ?? clockOffset)
   }
 }
 

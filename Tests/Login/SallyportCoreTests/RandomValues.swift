@@ -34,10 +34,12 @@ extension Seeded {
   mutating func enrollment() throws -> Enrollment {
     var authenticators: [Authenticator] = []
     for _ in 0..<number(1...8) {
+      let parameters = parameters()
       let new = Authenticator(
-        id: id(), name: label(), parameters: parameters(),
+        id: id(), name: label(), parameters: parameters,
         secret: try secret(bytes(pick([1, 10, 20, 32, 64, 128, number(1...128)]))),
-        initialLastAccepted: flip() ? nil : number64(), created: pastTime())
+        initialLastAccepted: flip() ? nil : number64(), created: pastTime(),
+        clockOffset: clockOffset(of: parameters.type))
       if !authenticators.contains(where: { $0.name == new.name }) { authenticators.append(new) }
     }
     let set = BackupCodeSet(
@@ -46,6 +48,17 @@ extension Seeded {
     return Enrollment(
       id: id(), user: userName(), uid: flip() ? nil : UInt32(number(0...4_294_967_294)),
       created: pastTime(), authenticators: authenticators, backupCodes: flip() ? nil : set)
+  }
+
+  /// Of every second TOTP.
+  mutating func clockOffset(of type: AuthenticatorType) -> Int32? {
+    guard case .totp(let period) = type, flip() else { return nil }
+    let most = Int32(TokenClock.most(period))
+    return pick([0, most, -most, Int32(number(0...Int(most)))])
+  }
+
+  mutating func clock() -> TokenClock {
+    TokenClock(offset: Int32(number(0...120_000)) - 60_000, since: anyTime())
   }
 
   mutating func origin() -> Origin {
@@ -74,7 +87,8 @@ extension Seeded {
       authenticators: (0..<number(0...8)).map { _ in
         AuthenticatorState(
           id: id(), lastAccepted: flip() ? nil : number64(),
-          drift: Int32(truncatingIfNeeded: next()), lastUse: use())
+          drift: Int32(truncatingIfNeeded: next()), lastUse: use(),
+          clock: flip() ? nil : clock())
       },
       backupCodes: flip() ? nil : BackupCodeState(setID: id(), used: number64(), lastUse: use()),
       passes: (0..<number(0...3)).map { _ in

@@ -19,12 +19,12 @@ func parameters(
 
 func authenticator(
   _ id: UInt64 = 1, _ name: String = "phone", _ parameters: CodeParameters = .standard,
-  secret: Secret? = nil, last: UInt64? = nil
+  secret: Secret? = nil, last: UInt64? = nil, clockOffset: Int32? = nil
 ) throws -> Authenticator {
   Authenticator(
     id: id, name: try label(name), parameters: parameters,
     secret: try secret ?? example(parameters.algorithm), initialLastAccepted: last,
-    created: UnixTime(1_700_000_000))
+    created: UnixTime(1_700_000_000), clockOffset: clockOffset)
 }
 
 func enrollment(_ authenticators: [Authenticator], backupCodes: BackupCodeSet? = nil) throws
@@ -60,7 +60,9 @@ func largestState() throws -> LoginState {
   return LoginState(
     enrollmentID: .max,
     authenticators: (1...8).map {
-      AuthenticatorState(id: $0, lastAccepted: .max, drift: .min, lastUse: use)
+      AuthenticatorState(
+        id: $0, lastAccepted: .max, drift: .min, lastUse: use,
+        clock: TokenClock(offset: -60_000, since: UnixTime(.min)))
     },
     backupCodes: BackupCodeState(setID: .max, used: .max, lastUse: use),
     passes: (1...3).map { PassState(id: $0, used: .max, seen: UnixTime(.max)) },

@@ -86,8 +86,9 @@ package struct LoginHandler: FrameHandler {
       if case .count = question.verb, try !counts(question, right, in: context, by: store) {
         return nil
       }
-      // An older verifier would not read whom a pass was given.
-      if case .amend(.give, _) = question.verb, let name = question.account?.name,
+      // An older verifier would not read whom a pass was given, or a token.
+      if case .amend(let change, _) = question.verb, change.isNew,
+        let name = question.account?.name,
         try !store.mayWriteNew(of: name)
       {
         return nil

@@ -212,7 +212,10 @@ extension MoveRequest {
 
 extension MoveRequest.Moving {
   /// Whether an older verifier does not read it.
-  fileprivate var isNew: Bool { !enrollment.passes.isEmpty || !enrollment.suspended.isEmpty }
+  fileprivate var isNew: Bool {
+    !enrollment.passes.isEmpty || !enrollment.suspended.isEmpty
+      || enrollment.authenticators.contains { $0.clockOffset != nil }
+  }
 
   fileprivate func placed(on host: [UInt8]) -> MoveRequest.Moving {
     MoveRequest.Moving(enrollment, state.placed(on: host))

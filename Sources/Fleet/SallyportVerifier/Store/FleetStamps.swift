@@ -25,11 +25,23 @@ extension EnrollmentChange {
   }
 }
 
+extension EnrollmentChange {
+  /// Whether an older verifier does not read what it writes.
+  var isNew: Bool {
+    switch self {
+    case .give: true
+    case .create(let made): made.authenticators.contains { $0.clockOffset != nil }
+    case .add(let made, _), .replace(let made, _, _): made.contains { $0.clockOffset != nil }
+    case .remove, .rename, .renew, .revoke: false
+    }
+  }
+}
+
 extension Authenticator {
   fileprivate func stamped(_ now: UnixTime) -> Authenticator {
     Authenticator(
       id: id, name: name, parameters: parameters, secret: secret,
-      initialLastAccepted: initialLastAccepted, created: now)
+      initialLastAccepted: initialLastAccepted, created: now, clockOffset: clockOffset)
   }
 }
 

@@ -54,6 +54,7 @@ extension FleetStore {
       new.place = .enrolled(next)
       state.forgetOrigins()
       state.reconcile(with: next)
+      state.restartClocks(at: try now())
       state.notices.restored = try now()
       isDone = true
       return (new, state)

@@ -11,7 +11,8 @@ extension Enrollment {
       blank.append(
         Authenticator(
           id: one.id, name: one.name, parameters: one.parameters, secret: zeros,
-          initialLastAccepted: one.initialLastAccepted, created: one.created))
+          initialLastAccepted: one.initialLastAccepted, created: one.created,
+          clockOffset: one.clockOffset))
     }
     return Enrollment(
       id: id, user: user, uid: uid, created: created, authenticators: blank,

@@ -20,7 +20,7 @@ extension Store {
         var state = state
         state.distrustCopy(of: enrollment, at: try now())
         let waits = zip(enrollment.authenticators, state.authenticators).compactMap {
-          $0.end(of: $1.lastAccepted ?? 0)
+          $0.end(of: $1.lastAccepted ?? 0, by: $1)
         }
         return (waits.max(), state)
       }
@@ -48,17 +48,21 @@ extension Store {
 extension Authenticator {
   /// Whether codes of `now` wait until `time` at most as long as `distrustCopy` has them wait, or a
   /// damaged state. A clock that was ahead by as much leaves the same.
-  package func isPause(until time: UnixTime, at now: UnixTime) -> Bool {
+  package func isPause(
+    until time: UnixTime, _ state: AuthenticatorState, at now: UnixTime
+  ) -> Bool {
     guard case .totp(let period) = parameters.type else { return false }
-    let latest = timeStep(at: now.seconds, period: period) + UInt64(Policy.mostAdjacentIntervals)
-    return end(of: latest).map { time <= $0 } ?? false
+    let latest =
+      timeStep(at: state.latestTime(at: now).seconds, period: period)
+      + UInt64(Policy.mostAdjacentIntervals)
+    return end(of: latest, by: state).map { time <= $0 } ?? false
   }
 
-  /// The end of a time step; nil for an HOTP.
-  fileprivate func end(of step: UInt64) -> UnixTime? {
+  /// The end of a time step of the authenticator, by our clock; nil for an HOTP.
+  fileprivate func end(of step: UInt64, by state: AuthenticatorState) -> UnixTime? {
     guard case .totp(let period) = parameters.type else { return nil }
     let (time, overflow) = UInt64(period).multipliedReportingOverflow(by: step &+ 1)
-    return UnixTime(overflow ? Int64.max : Int64(clamping: time))
+    return state.ours(UnixTime(overflow ? Int64.max : Int64(clamping: time)))
   }
 }
 

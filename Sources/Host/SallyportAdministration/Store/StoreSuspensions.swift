@@ -56,6 +56,7 @@ extension Store {
       let done = try rewrite(record, next) { state in
         var state = state.withoutOrigins
         state.reconcile(with: next)
+        state.restartClocks(at: now)
         state.notices.restored = now
         return state
       }
@@ -127,8 +128,8 @@ extension Enrollment {
       restored.authenticators.append(
         Authenticator(
           id: try Random.identifier(), name: one.name, parameters: one.parameters,
-          secret: one.secret, initialLastAccepted: one.used(values.lastAccepted, at: now),
-          created: one.created))
+          secret: one.secret, initialLastAccepted: one.used(values, at: now), created: one.created,
+          clockOffset: values.clock?.offset))
     }
     let used = state.backupCodes?.used ?? 0
     restored.backupCodes = try former.backupCodes?.unused(used, as: Random.identifier())
@@ -140,9 +141,10 @@ extension Enrollment {
 extension Authenticator {
   /// The last accepted step or counter where all steps up to now count as accepted. A counter does
   /// not know of now.
-  fileprivate func used(_ last: UInt64?, at now: UnixTime) -> UInt64? {
-    guard case .totp(let period) = parameters.type else { return last }
-    return max(last ?? 0, timeStep(at: now.seconds, period: period))
+  fileprivate func used(_ state: AuthenticatorState, at now: UnixTime) -> UInt64? {
+    guard case .totp(let period) = parameters.type else { return state.lastAccepted }
+    return max(
+      state.lastAccepted ?? 0, timeStep(at: state.time(at: now).seconds, period: period))
   }
 }
 

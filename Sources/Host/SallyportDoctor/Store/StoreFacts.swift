@@ -271,11 +271,11 @@ extension UserFacts {
     backupCodesLeft = record.enrollment.backupCodes?.left(state.backupCodes) ?? 0
     isPaused = true
     for (authenticator, values) in zip(authenticators, state.authenticators) {
-      guard let until = authenticator.aheadOfClock(values.lastAccepted, throttle, at: now) else {
+      guard let until = authenticator.aheadOfClock(values, throttle, at: now) else {
         continue
       }
       aheadUntil = max(aheadUntil ?? until, until)
-      isPaused = isPaused && authenticator.isPause(until: until, at: now)
+      isPaused = isPaused && authenticator.isPause(until: until, values, at: now)
     }
   }
 }

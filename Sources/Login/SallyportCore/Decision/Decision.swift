@@ -212,7 +212,8 @@ private struct Comparison {
       if let slip, slip.isCorrected(by: authenticator.id, at: position, use.time) {
         corrected = slip
       }
-      next.authenticators[index].accept(position, drift: match.drift, use)
+      next.authenticators[index].accept(
+        position, drift: match.drift, authenticator.parameters.type, use)
       proof = proof ?? .authenticator(name: authenticator.name, drift: match.drift)
     } else if match.isReplay {
       replay =

@@ -20,12 +20,15 @@ struct Match {
 }
 
 extension Authenticator {
-  /// Where `last`, the last accepted step, is beyond every step that is accepted at `now`: when its
-  /// codes are accepted again. nil where it is not, and for an HOTP.
-  package func aheadOfClock(_ last: UInt64?, _ throttle: Throttle, at now: UnixTime) -> UnixTime? {
+  /// Where the last accepted step of `state` is beyond every step that is accepted at `now`: when
+  /// its codes are accepted again. nil where it is not, and for an HOTP.
+  package func aheadOfClock(_ state: AuthenticatorState, _ throttle: Throttle, at now: UnixTime)
+    -> UnixTime?
+  {
     guard case .totp(let period) = parameters.type else { return nil }
-    return StepClock(now: now, period: period, adjacent: throttle.adjacentIntervals)
-      .end(ofWaitingFor: last)
+    return StepClock(
+      now: state.time(at: now), period: period, adjacent: throttle.adjacentIntervals
+    ).end(ofWaitingFor: state.lastAccepted).map { state.ours($0) }
   }
 
   /// Compares a code with every accepted time step or counter, without an early exit.
@@ -35,11 +38,12 @@ extension Authenticator {
     let last = state.lastAccepted
     switch parameters.type {
     case .totp(let period):
-      let clock = StepClock(now: now, period: period, adjacent: throttle.adjacentIntervals)
+      let clock = StepClock(
+        now: state.time(at: now), period: period, adjacent: throttle.adjacentIntervals)
       var match = try compare(code, clock.window, last)
       match.drift = clock.drift(of: match.accepted)
-      match.aheadOfClock = clock.end(ofWaitingFor: last)
-      if let last { match.usedUntil = clock.end(of: last, drift: state.drift) }
+      match.aheadOfClock = clock.end(ofWaitingFor: last).map { state.ours($0) }
+      if let last { match.usedUntil = state.ours(clock.end(of: last, drift: state.drift)) }
       return match
     case .hotp:
       return try compare(code, counters(after: last, lookAhead: throttle.lookAhead), last)

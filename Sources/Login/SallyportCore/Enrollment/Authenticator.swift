@@ -11,10 +11,13 @@ package struct Authenticator: Sendable {
   /// enrolling cannot be used again; nil if there was none (HOTP at counter 0).
   package let initialLastAccepted: UInt64?
   package let created: UnixTime
+  /// Of a token, whose clock nobody can set: by how many seconds it was ahead at the start, behind
+  /// if negative. nil: of a phone, or an HOTP.
+  package let clockOffset: Int32?
 
   package init(
     id: UInt64, name: Label, parameters: CodeParameters, secret: Secret,
-    initialLastAccepted: UInt64?, created: UnixTime
+    initialLastAccepted: UInt64?, created: UnixTime, clockOffset: Int32? = nil
   ) {
     self.id = id
     self.name = name
@@ -22,5 +25,6 @@ package struct Authenticator: Sendable {
     self.secret = secret
     self.initialLastAccepted = initialLastAccepted
     self.created = created
+    self.clockOffset = clockOffset
   }
 }

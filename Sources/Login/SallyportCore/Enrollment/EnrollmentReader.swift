@@ -80,7 +80,7 @@ private struct EnrollmentReader {
     case .code where section == .backupCodes: digests.append(try digest(field))
     case .scratchCode: scratchDigests.append(try digest(field))
     case .code, .id, .created, .version, .user, .uid, .name, .type, .algorithm, .digits, .period,
-      .lastAccepted, .secret, .salt, .expires, .uses, .enrolls:
+      .lastAccepted, .secret, .salt, .expires, .uses, .enrolls, .clockOffset:
       if given(key) != nil { throw SettingsError(line: line, .duplicateKey) }
       fields.append(field)
     }
@@ -107,9 +107,11 @@ private struct EnrollmentReader {
     guard authenticators.count < Enrollment.maximumAuthenticators else {
       throw SettingsError(line: sectionLine, .tooMany("authenticator"))
     }
+    let parameters = try parameters()
     let authenticator = Authenticator(
-      id: try identifier(), name: try label(.name), parameters: try parameters(),
-      secret: try secret(), initialLastAccepted: try lastAccepted(), created: try time())
+      id: try identifier(), name: try label(.name), parameters: parameters,
+      secret: try secret(), initialLastAccepted: try lastAccepted(), created: try time(),
+      clockOffset: try clockOffset(parameters.type))
     for other in authenticators {
       if other.id == authenticator.id { throw SettingsError(line: sectionLine, .notUnique("id")) }
       if other.name == authenticator.name {
@@ -261,6 +263,19 @@ private struct EnrollmentReader {
     try numberOrNone(.lastAccepted, upTo: UInt64.max)
   }
 
+  /// Without the line, a phone's.
+  private func clockOffset(_ type: AuthenticatorType) throws(SettingsError) -> Int32? {
+    guard let field = given(.clockOffset) else { return nil }
+    guard case .totp(let period) = type else { throw wrong(field, "totp") }
+    var digits = text.bytes(in: field.value)
+    let isBehind = digits.first == UInt8(ascii: "-")
+    if isBehind { digits.removeFirst() }
+    guard let value = decimal(digits), value <= UInt64(TokenClock.most(period)),
+      digits[0] != UInt8(ascii: "0") || digits.count == 1 && !isBehind
+    else { throw wrong(field, "a whole number in its range") }
+    return (isBehind ? -1 : 1) * Int32(truncatingIfNeeded: value)
+  }
+
   private func parameters() throws(SettingsError) -> CodeParameters {
     let (algorithm, type) = (try field(.algorithm), try field(.type))
     guard let hash = HashAlgorithm(name: text.bytes(in: algorithm.value)),
@@ -318,10 +333,10 @@ private enum Section { case head, authenticator, backupCodes, pass, suspended, e
 /// In the order in which they are tried: the most frequent ones first.
 private enum Key: UInt8 {
   case code, id, created, version, user, uid, name, type, algorithm, digits, period, lastAccepted
-  case secret, salt, scratchCode, expires, uses, enrolls
+  case secret, salt, scratchCode, expires, uses, enrolls, clockOffset
 
   /// The most fields of a section, not counting those that may be repeated.
-  static let mostInASection = 9
+  static let mostInASection = 10
 
   init?(spelledIn text: Secret, at range: Range<Int>) {
     var number: UInt8 = 0
@@ -355,6 +370,7 @@ private enum Key: UInt8 {
     case .expires: "expires"
     case .uses: "uses"
     case .enrolls: "enrolls"
+    case .clockOffset: "clock_offset"
     }
   }
 
@@ -363,7 +379,8 @@ private enum Key: UInt8 {
     case .version, .user, .uid: section == .head
     case .id: section != .end
     case .created: section != .backupCodes && section != .end
-    case .name, .type, .algorithm, .digits, .period, .lastAccepted, .secret:
+    case .name, .type, .algorithm, .digits, .period, .lastAccepted, .secret,
+      .clockOffset:
       section == .authenticator
     case .salt, .scratchCode: section == .backupCodes
     case .code: section == .backupCodes || section == .pass

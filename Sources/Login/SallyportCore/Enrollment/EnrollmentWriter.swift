@@ -35,6 +35,9 @@ extension Authenticator {
     text.add("last_accepted", initialLastAccepted.map(decimalText) ?? bytes(of: "none"))
     text.add("secret", Base32.encode(secret))
     text.add("created", decimalText(UInt64(max(created.seconds, 0))))
+    guard let clockOffset else { return }
+    let sign = clockOffset < 0 ? [UInt8(ascii: "-")] : []
+    text.add("clock_offset", sign + decimalText(UInt64(clockOffset.magnitude)))
   }
 }
 

@@ -69,6 +69,9 @@ package struct LoginState: Equatable, Sendable {
       var state = AuthenticatorState(
         id: authenticator.id, lastAccepted: authenticator.initialLastAccepted)
       for known in stored where known.id == authenticator.id { state = known }
+      if state.clock == nil || authenticator.clockOffset == nil {
+        state.clock = TokenClock(startOf: authenticator)
+      }
       authenticators.append(state)
     }
     if let set = enrollment.backupCodes {
@@ -103,7 +106,7 @@ package struct LoginState: Equatable, Sendable {
       let last = authenticators[index].lastAccepted
       switch authenticator.parameters.type {
       case .totp(let period):
-        let step = timeStep(at: now.seconds, period: period)
+        let step = timeStep(at: authenticators[index].latestTime(at: now).seconds, period: period)
         let latest = step + UInt64(Policy.mostAdjacentIntervals)
         authenticators[index].lastAccepted = max(last ?? 0, latest)
       case .hotp:
@@ -112,15 +115,16 @@ package struct LoginState: Equatable, Sendable {
     }
   }
 
-  /// Does not trust stored times in the future. Such a time of a bucket or a refund is set to now,
-  /// so that it earns no credit; a remembered origin or a slip with one is dropped. Known origins
-  /// stay: their times decide nothing, and setting the clock back by a second must not make the
-  /// owner a stranger.
+  /// Does not trust stored times in the future. Such a time of a bucket, a refund or a clock is set
+  /// to now, so that it earns no credit; a remembered origin or a slip with one is dropped. Known
+  /// origins stay: their times decide nothing, and setting the clock back by a second must not make
+  /// the owner a stranger.
   package mutating func distrustFuture(_ now: UnixTime) {
     known.distrustFuture(now)
     other.distrustFuture(now)
     refunds.distrustFuture(now)
     if let slip, slip.time > now { self.slip = nil }
+    for index in authenticators.indices { authenticators[index].clock?.distrustFuture(now) }
     var believed: [RememberedOrigin] = []
     for one in remembered where one.granted <= now { believed.append(one) }
     remembered = believed
@@ -137,17 +141,24 @@ package struct AuthenticatorState: Equatable, Sendable {
   /// if its clock is behind. 0 for HOTP.
   package var drift: Int32
   package var lastUse: Use?
+  /// nil: a phone's, which is set to the right time, or an HOTP.
+  package var clock: TokenClock?
 
-  package init(id: UInt64, lastAccepted: UInt64?, drift: Int32 = 0, lastUse: Use? = nil) {
+  package init(
+    id: UInt64, lastAccepted: UInt64?, drift: Int32 = 0, lastUse: Use? = nil,
+    clock: TokenClock? = nil
+  ) {
     self.id = id
     self.lastAccepted = lastAccepted
     self.drift = drift
     self.lastUse = lastUse
+    self.clock = clock
   }
 
   /// Records an accepted code: none at or below `position` is accepted again.
-  mutating func accept(_ position: UInt64, drift: Int32, _ use: Use) {
+  mutating func accept(_ position: UInt64, drift: Int32, _ type: AuthenticatorType, _ use: Use) {
     lastAccepted = position
+    if case .totp(let period) = type { clock?.learn(position, of: period, at: use.time) }
     self.drift = drift
     lastUse = use
   }

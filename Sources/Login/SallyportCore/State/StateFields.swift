@@ -146,6 +146,7 @@ extension ByteWriter {
       put(remembered.service)
       put(remembered.granted)
     }
+    put(clocks: state.authenticators)
     // The version before reads a state without passes.
     guard !state.passes.isEmpty else { return }
     put(count: state.passes.count)
@@ -165,6 +166,18 @@ extension ByteWriter {
     if let last = authenticator.lastAccepted { put(last) }
     put(UInt64(UInt32(bitPattern: authenticator.drift)), bytes: 4)
     put(authenticator.lastUse)
+  }
+
+  /// The version before reads a state without tokens.
+  private mutating func put(clocks all: [AuthenticatorState]) {
+    guard all.contains(where: { $0.clock != nil }) else { return }
+    put(count: TokenClock.mark)
+    for one in all {
+      put(isThere: one.clock != nil)
+      guard let clock = one.clock else { continue }
+      put(UInt64(UInt32(bitPattern: clock.offset)), bytes: 4)
+      put(clock.since)
+    }
   }
 
   private mutating func put(_ codes: BackupCodeState) {
@@ -236,11 +249,16 @@ extension ByteReader {
         fail()
       }
     }
-    // Without passes nothing follows.
+    // Without passes and tokens nothing follows.
     guard !isAtEnd else { return state }
-    let passes = count(atMost: Pass.maximumOpen)
-    if passes == 0 { fail() }
-    for _ in 0..<passes {
+    var passes = count(atMost: TokenClock.mark)
+    if passes == TokenClock.mark {
+      takeClocks(of: &state.authenticators)
+      guard !isAtEnd else { return state }
+      passes = count(atMost: Pass.maximumOpen)
+    }
+    if passes == 0 || passes > Pass.maximumOpen { fail() }
+    for _ in 0..<(isWhole ? passes : 0) {
       state.passes.append(
         PassState(id: number64(), used: UInt8(truncatingIfNeeded: number(bytes: 1)), seen: time()))
     }
@@ -255,6 +273,15 @@ extension ByteReader {
     AuthenticatorState(
       id: number64(), lastAccepted: isThere() ? number64() : nil,
       drift: Int32(truncatingIfNeeded: number(bytes: 4)), lastUse: use())
+  }
+
+  private mutating func takeClocks(of all: inout [AuthenticatorState]) {
+    for index in all.indices where isThere() {
+      let offset = Int32(truncatingIfNeeded: number(bytes: 4))
+      if offset.magnitude > TokenClock.most(CodeParameters.periods.upperBound) { fail() }
+      all[index].clock = TokenClock(offset: offset, since: time())
+    }
+    if !all.contains(where: { $0.clock != nil }) { fail() }
   }
 
   private mutating func backupCodeState() -> BackupCodeState {

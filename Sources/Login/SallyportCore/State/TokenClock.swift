@@ -1,0 +1,86 @@
+import OneTimePassword
+
+/// What is known of the clock of a device that nobody can set (RFC 6238 §6).
+package struct TokenClock: Equatable, Sendable {
+  /// By how many seconds it is ahead of ours, behind if negative.
+  package var offset: Int32
+  /// Since when it may have gained or lost: a second in twelve hours.
+  package var since: UnixTime
+
+  package init(offset: Int32, since: UnixTime) { (self.offset, self.since) = (offset, since) }
+
+  /// nil: not a token's.
+  init?(startOf authenticator: Authenticator) {
+    guard let offset = authenticator.clockOffset else { return nil }
+    self.init(offset: offset, since: authenticator.created)
+  }
+
+  /// By how many time steps a clock may be off, on either side.
+  package static let mostSteps: UInt32 = 200
+  /// In which a fair clock gains or loses one.
+  package static let secondsOfASecond: UInt64 = 43_200
+  /// In a state record, where the number of passes stands if there is no token.
+  static let mark = 255
+
+  /// By how many seconds a clock may be off, on either side.
+  package static func most(_ period: UInt32) -> UInt32 { mostSteps * period }
+
+  /// How many seconds it may have gained or lost; at most as many as a clock may be off.
+  func allowance(at now: UnixTime) -> Int64 {
+    let most = UInt64(TokenClock.most(CodeParameters.periods.upperBound))
+    return Int64(min(now.elapsed(since: since) / TokenClock.secondsOfASecond, most))
+  }
+
+  /// Moves it towards what has shown the code of `step` at `now`, by at most `most` seconds.
+  package mutating func move(
+    to step: UInt64, of period: UInt32, at now: UnixTime, atMost most: Int64
+  ) {
+    let start = Int64(bitPattern: step) &* Int64(period)
+    let own = now.seconds &+ Int64(offset)
+    let (ahead, behind) = (start &- own, own &- start &- Int64(period) &+ 1)
+    let wanted = ahead > 0 ? ahead : behind > 0 ? 0 - behind : 0
+    let limit = Int64(TokenClock.most(period))
+    let moved = Int64(offset) + max(0 - most, min(wanted, most))
+    offset = Int32(truncatingIfNeeded: max(0 - limit, min(moved, limit)))
+  }
+
+  /// After a code was accepted: by what a fair clock may have drifted since the one before. What
+  /// that does not take is gone, but for the part of a second.
+  mutating func learn(_ step: UInt64, of period: UInt32, at now: UnixTime) {
+    let most = allowance(at: now)
+    let rest = now.elapsed(since: since) % TokenClock.secondsOfASecond
+    since = UnixTime(now.seconds &- Int64(rest))
+    move(to: step, of: period, at: now, atMost: most)
+  }
+
+  mutating func distrustFuture(_ now: UnixTime) { since = min(since, now) }
+}
+
+// Whatever is asked of an authenticator's time is asked of these.
+extension AuthenticatorState {
+  /// What its own clock says at `now`.
+  package func time(at now: UnixTime) -> UnixTime { now.moved(by: Int64(clock?.offset ?? 0)) }
+
+  /// When its own clock says `time`, by ours.
+  package func ours(_ time: UnixTime) -> UnixTime { time.moved(by: 0 - Int64(clock?.offset ?? 0)) }
+
+  /// What its own clock says at most, where what was learnt of it may be lost.
+  package func latestTime(at now: UnixTime) -> UnixTime {
+    time(at: now).moved(by: clock?.allowance(at: now) ?? 0)
+  }
+}
+
+extension LoginState {
+  /// What is known of clocks is known of now.
+  package mutating func restartClocks(at now: UnixTime) {
+    for index in authenticators.indices { authenticators[index].clock?.since = now }
+  }
+}
+
+extension UnixTime {
+  /// The end of time stays where it is.
+  fileprivate func moved(by offset: Int64) -> UnixTime {
+    let (sum, overflow) = seconds.addingReportingOverflow(offset)
+    return overflow || seconds == Int64.max ? self : UnixTime(sum)
+  }
+}

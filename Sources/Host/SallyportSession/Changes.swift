@@ -105,8 +105,8 @@ extension Session {
     }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
     let first = try draft.firstCode(
-      under: context.policy, now: Clock.now,
-      ask: { question throws(Ending) in try ask(bytes(of: question), echo: true) },
+      under: context.policy, in: Sentences(), now: Clock.now,
+      ask: { question throws(Ending) in try ask(question, echo: true) },
       show: { text throws(Ending) in try send(.text(text.bytes)) },
       // The command has the QR code, and draws it again itself.
       invert: { () throws(Ending) in })

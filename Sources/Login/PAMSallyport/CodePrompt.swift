@@ -43,11 +43,12 @@ extension Login {
       guard case .refused = reply, triesLeft > 1, typed.count > 0 else { return reply }
       guard let next = again(pending) else { return reply }
       (pending, before, charge, triesLeft) = (next, typed, nil, triesLeft - 1)
-      let text = LogLine(
-        "Not accepted. A code works once: wait for the next one, or use a backup code.\n")
       // What a try takes tells how much is enrolled, and whether anything is.
       if !arguments.noDelay { host.wait(until: end) }
-      typed = try host.ask(text.bytes + prompt(for: pending, pending.policy), echo: arguments.echo)
+      typed = try host.ask(
+        joined(
+          prompting.prompt(.notAccepted, end: 0x0a), prompt(for: pending, pending.policy)),
+        echo: arguments.echo)
       if typed.count == 0 { return reply }
     }
   }
@@ -61,36 +62,35 @@ extension Login {
   private func firstPrompt(_ pending: PendingLogin) -> [UInt8] {
     let prompt = prompt(for: pending, pending.policy)
     guard let earlier, case .replayed(let until) = earlier.result, earlier.user == pending.name,
-      let text = replayText(until)
+      var text = replayText(until)
     else { return prompt }
-    return text.bytes + [0x0a] + prompt
+    text.append(0x0a)
+    return joined(text, prompt)
   }
 
   /// With `hints` it names the authenticators, and so reveals who is enrolled. nil: no code is
   /// required of this user.
   func prompt(for pending: PendingLogin?, _ policy: Policy) -> [UInt8] {
     if let pending, let wait = waitingTime(pending) {
-      return LogLine.tooManyWrongCodes(wait).bytes
+      return prompting.prompt(.tooManyWrongCodes, prompting.wait(wait))
     }
     let isAway = pending?.isAway == true
     if let prompt = arguments.prompt, !isAway { return prompt }
-    var text = bytes(of: question(isAway: isAway))
+    var names: [UInt8] = []
     if policy.hints, !isAway, let pending, pending.claimant.isEnrolled {
       var separator: StaticString = " ("
       for authenticator in pending.shape.authenticators {
-        text += bytes(of: separator) + authenticator.name.bytes
+        names += bytes(of: separator) + authenticator.name.bytes
         separator = ", "
       }
-      text.append(UInt8(ascii: ")"))
+      names.append(UInt8(ascii: ")"))
     }
-    return text + bytes(of: ": ")
+    return prompting.prompt(question(isAway: isAway), names)
   }
 
-  private func question(isAway: Bool) -> StaticString {
-    if arguments.forwardPass {
-      return isAway ? "Password & backup code" : "Password & verification code"
-    }
-    return isAway ? "Backup code" : "Verification code"
+  private func question(isAway: Bool) -> Sentence {
+    if arguments.forwardPass { return isAway ? .passwordAndBackupCode : .passwordAndCode }
+    return isAway ? .backupCode : .verificationCode
   }
 
   /// Seconds until a code is checked again; nil if one is checked now, or if anybody but the
@@ -115,13 +115,10 @@ extension Login {
 
   /// nil where the wait is over.
   @inline(never)
-  private func replayText(_ until: UnixTime) -> LogLine? {
+  private func replayText(_ until: UnixTime) -> [UInt8]? {
     do throws(StoreTrouble) {
       let wait = until.elapsed(since: try store.now())
-      var text = LogLine("That code was used already. Wait about ")
-      text.add(wait)
-      text.add(" s for the next.")
-      return wait == 0 ? nil : text
+      return wait == 0 ? nil : prompting.text(.codeWasUsed, decimalText(wait))
     } catch {
       return nil
     }

@@ -110,11 +110,8 @@ extension Login {
 
   private func refuseMeanwhile(_ account: Account, isCodeShown: Bool = false) -> ReturnCode {
     host.log(.notice, .denied(account.name.bytes, .meanwhile))
-    var text = LogLine("")
-    text.add(account.name.bytes)
-    text.add(" was enrolled by somebody else meanwhile")
-    text.add(isCodeShown ? "; the QR code above is void. Log in again." : ". Log in again.")
-    do throws(PAMFailure) { try show(text) } catch {}
+    let sentence: Sentence = isCodeShown ? .enrolledMeanwhileShown : .enrolledMeanwhile
+    do throws(PAMFailure) { try show(telling.text(sentence, account.name.bytes)) } catch {}
     return .denied
   }
 }
@@ -161,35 +158,37 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
 
   /// No secret is shown if nobody answers, and an empty answer is not a yes.
   private func isWelcome() throws(PAMFailure) -> Bool {
-    var text = LogLine(isNew ? "Two-factor login" : "Another factor")
-    text.add(level == .required ? " is required on " : " is available on ")
-    text.add(HostName.label.bytes)
-    if claim != 0 {
-      text.add(", in place\nof what you had: your phones and backup codes end for now. n or ")
-      text.add("Enter ends the login,\nwhich is one of three tries")
-    }
-    text.add(". Time is short: first install\nan authenticator app, such as Aegis, FreeOTP or ")
-    text.add("Google Authenticator.")
-    try login.show(text)
-    let question: StaticString =
-      level == .required ? "Set it up now? [y/n]: " : "Set it up now? [y/n, Enter = later]: "
+    let sentences = login.telling
+    let welcome: Sentence =
+      if claim != 0 {
+        .requiredByPass
+      } else if isNew {
+        level == .required ? .required : .offered
+      } else {
+        level == .required ? .requiredBeside : .offeredBeside
+      }
+    try login.show(
+      joined(sentences.prompt(welcome, HostName.label.bytes), sentences.text(.installApp)))
     for _ in 0..<3 {
-      let answer = try host.ask(bytes(of: question), echo: true)
-      if isWord(answer, "y", "yes") { return true }
-      if answer.count == 0 || isWord(answer, "n", "no") { break }
+      let answer = try host.ask(
+        sentences.prompt(level == .required ? .setUpNow : .setUpNowOrLater), echo: true)
+      if isWord(answer, .yes) { return true }
+      if answer.count == 0 || isWord(answer, .no) { break }
     }
     if level == .required {
-      var text = LogLine("")
-      text.add(HostName.label.bytes)
-      text.add(" requires a second factor. Log in again with your phone at hand.")
-      try login.show(text)
+      try login.show(sentences.text(.logInAgain, HostName.label.bytes))
     }
     return false
   }
 
-  private func isWord(_ answer: Secret, _ letter: StaticString, _ word: StaticString) -> Bool {
-    let text = answer.bytes(in: 0..<min(answer.count, 4)).map { $0 | 0x20 }
-    return same(letter, text) || same(word, text)
+  /// That word, or its first letter.
+  private func isWord(_ answer: Secret, _ sentence: Sentence) -> Bool {
+    let word = login.telling.text(sentence)
+    guard answer.count == 1 || answer.count == word.count else { return false }
+    for index in word.indices where index < answer.count {
+      if (answer[index] ^ word[index]) & 0xdf != 0 { return false }
+    }
+    return true
   }
 
   // MARK: the end
@@ -233,9 +232,11 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
   /// A user who loses the connection here is enrolled, and can make new codes.
   private func showEnd(_ codes: [Secret]) {
     do throws(PAMFailure) {
-      guard !codes.isEmpty else { return try login.show(LogLine("Enrolled.")) }
-      var text = SecretText(capacity: 1024)
-      text.add("Enrolled. Backup codes: each works once. Write them down.")
+      let sentences = login.telling
+      guard !codes.isEmpty else { return try login.show(sentences.text(.enrolled)) }
+      var text = SecretText(capacity: 2048)
+      text.add(sentences.prompt(.enrolled))
+      text.add(sentences.text(.backupCodes))
       for (index, code) in codes.enumerated() {
         text.add(index % 2 == 0 ? "\n    " : "    ")
         for position in 0..<code.count {
@@ -245,7 +246,7 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
       }
       guard let shown = text.finish() else { throw .memory }
       try host.show(shown)
-      _ = try host.ask(bytes(of: "Press Enter when you have them: "), echo: true)
+      _ = try host.ask(sentences.prompt(.haveThem), echo: true)
     } catch {
       host.log(.info, .applicationFailed(error))
     }
@@ -254,11 +255,9 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
   @inline(never)
   func unavailable(_ trouble: StoreTrouble) throws(PAMFailure) -> End {
     _ = login.report(trouble)
-    var text: StaticString = "Not set up: internal error; see the system log."
-    if case .service(_, .notServed) = trouble {
-      text = "Not set up: this machine may not enroll users of its fleet."
-    }
-    try login.show(LogLine(text))
+    var sentence = Sentence.notSetUp
+    if case .service(_, .notServed) = trouble { sentence = .notSetUpByFleet }
+    try login.show(login.telling.text(sentence))
     return .putOff
   }
 }

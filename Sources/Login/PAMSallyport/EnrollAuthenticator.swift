@@ -20,9 +20,9 @@ extension EnrollmentConversation {
     }
     try showSecret(of: draft, isFirst: isNew && made.isEmpty)
     let first = try draft.firstCode(
-      under: policy, now: { () throws(StoreTrouble) in try login.store.now() },
-      ask: { question throws(PAMFailure) in try host.ask(bytes(of: question), echo: true) },
-      show: { text throws(PAMFailure) in try login.show(text) },
+      under: policy, in: login.telling, now: { () throws(StoreTrouble) in try login.store.now() },
+      ask: { question throws(PAMFailure) in try host.ask(question, echo: true) },
+      show: { text throws(PAMFailure) in try login.show(text.bytes) },
       invert: { () throws(PAMFailure) in try showDrawing(of: draft, darkInk: true) })
     switch first {
     case .success(let state): return state.map { draft.authenticator.confirmed(by: $0) }
@@ -60,20 +60,22 @@ extension EnrollmentConversation {
     guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else {
       throw .memory
     }
-    var text = SecretText(capacity: 1024)
-    text.add("Add this to an authenticator app:\n")
+    let sentences = login.telling
+    var text = SecretText(capacity: 4096)
+    text.add(sentences.prompt(.addToApp, end: 0x0a))
     text.add(complete)
-    text.add("\nKey to type by hand:")
+    text.put(0x0a)
+    text.add(sentences.text(.keyByHand))
     for index in 0..<key.count {
       if index % 4 == 0 { text.put(UInt8(ascii: " ")) }
       text.put(key[index])
     }
     if isFirst {
-      text.add("\nAn entry of an earlier try is void: delete it. This one ends in ")
-      for byte in draft.account.bytes.suffix(5) { text.put(byte) }
-      text.put(UInt8(ascii: "."))
+      text.put(0x0a)
+      text.add(sentences.text(.voidEntry, [UInt8](draft.account.bytes.suffix(5))))
     }
-    text.add("\nThe code below does not scan? Type i to invert it, or enter the key.")
+    text.put(0x0a)
+    text.add(sentences.text(.doesNotScan))
     guard let shown = text.finish() else { throw .memory }
     try host.show(shown)
     try showDrawing(of: draft, darkInk: false)

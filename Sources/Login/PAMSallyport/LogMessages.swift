@@ -61,20 +61,6 @@ extension LogLine {
     return line
   }
 
-  /// A prompt, if only the user can read it. The time is rounded up.
-  static func tooManyWrongCodes(_ seconds: UInt64) -> LogLine {
-    var text = LogLine("Too many wrong codes. Next try in ")
-    if seconds <= 5400 {
-      text.add((seconds + 59) / 60)
-      text.add(" min")
-    } else {
-      text.add((seconds + 3599) / 3600)
-      text.add(" h")
-    }
-    text.add(", or a backup code: ")
-    return text
-  }
-
   static func noRoom(_ user: [UInt8]) -> LogLine {
     var line = LogLine("no room for a required authenticator, remove one:")
     line.add(user: user)

@@ -116,6 +116,14 @@ final class Login<Application: PAMApplication, Store: LoginStore> {
     address.isElsewhere && !store.isOwn(address) ? address : nil
   }
 
+  // MARK: in which words
+
+  /// What is asked before anything is proven: the same for all in this service and from there.
+  var prompting: Sentences { Sentences() }
+
+  /// What is said after a success.
+  var telling: Sentences { Sentences() }
+
   // MARK: what the phases ask of it
 
   func isSSHD(_ policy: Policy) -> Bool { policy.isSSHD(service: host.service()) }

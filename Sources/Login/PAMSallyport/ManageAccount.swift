@@ -233,7 +233,8 @@ extension Login {
   ) {
     if host.isSilent { return }
     do throws(StoreTrouble) {
-      var text = notices.isEmpty ? LogLine("") : .notices(notices, at: try store.now())
+      var text =
+        notices.isEmpty ? LogLine("") : .notices(notices, at: try store.now(), in: telling)
       add(leftOf: pending, after: proof, account, to: &text)
       if !text.bytes.isEmpty, tell(text, pending.policy), !notices.isEmpty {
         try authority.settle(notices, of: pending, by: proof.authenticator)
@@ -254,31 +255,33 @@ extension Login {
       if left > 2 { return }
       isBackupCode = false
     }
-    if !text.bytes.isEmpty { text.add(" ") }
-    text.add(UInt64(left))
-    text.add(left == 1 ? " backup code left" : " backup codes left")
-    text.add(isBackupCode ? ". Lost your phone? " : ". New ones: ")
     let isOwn = hasSelfService(account)
     let needsRoot = !isOwn && account.uid != 0
-    if needsRoot { text.add("sudo ") }
-    text.add(isBackupCode ? "sallyport add" : "sallyport backup-codes")
+    var command = LogLine(needsRoot ? "sudo " : "")
+    command.add(isBackupCode ? "sallyport add" : "sallyport backup-codes")
     // A name that a shell does not take as it is would name somebody else, or run.
     if !isOwn, isPlain(pending.name) {
-      text.add(" ")
-      text.add(pending.name)
+      command.add(" ")
+      command.add(pending.name)
     }
-    if !isBackupCode { text.add(" --regenerate") }
-    if needsRoot {
-      text.add(", or ask the administrator of ")
-      text.add(HostName.label.bytes)
-    }
+    if !isBackupCode { command.add(" --regenerate") }
+    if !text.bytes.isEmpty { text.add(" ") }
+    text.add(telling.counted(UInt64(left), .codeLeft, .codesLeft))
+    text.add(" ")
+    let sentence: Sentence =
+      if isBackupCode {
+        needsRoot ? .lostPhoneOrAsk : .lostPhone
+      } else {
+        needsRoot ? .newCodesOrAsk : .newCodes
+      }
+    text.add(telling.text(sentence, command.bytes, HostName.label.bytes))
   }
 
   /// Once. Up to 10.2, sshd shows what an account phase says before the session and again in it,
   /// where a shell begins; what the session phase says, only there.
   private func tell(_ text: LogLine, _ policy: Policy) -> Bool {
     do throws(PAMFailure) {
-      if isInSSHD(policy) { try host.leaveText(text) } else { try show(text) }
+      if isInSSHD(policy) { try host.leaveText(text) } else { try show(text.bytes) }
       return true
     } catch {
       return false
@@ -296,10 +299,10 @@ extension Login {
   }
 
   @inline(never)
-  func show(_ text: LogLine) throws(PAMFailure) { try host.show(try secret(text)) }
+  func show(_ text: [UInt8]) throws(PAMFailure) { try host.show(try secret(text)) }
 
-  func secret(_ text: LogLine) throws(PAMFailure) -> Secret {
-    guard let secret = Secret(text.bytes) else { throw .memory }
+  func secret(_ text: [UInt8]) throws(PAMFailure) -> Secret {
+    guard let secret = Secret(text) else { throw .memory }
     return secret
   }
 }

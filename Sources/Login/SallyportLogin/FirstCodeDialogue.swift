@@ -11,13 +11,13 @@ extension Draft {
   /// the code used up and the drift that it showed; nil if no code was correct. An empty line costs
   /// no try, nor does `i`, for which `invert` draws the QR code again. An error of `ask` ends it.
   package func firstCode<Failure: Error>(
-    under policy: Policy, now: () throws(StoreTrouble) -> UnixTime,
-    ask: (StaticString) throws(Failure) -> Secret, show: (LogLine) throws(Failure) -> Void,
+    under policy: Policy, in sentences: Sentences, now: () throws(StoreTrouble) -> UnixTime,
+    ask: ([UInt8]) throws(Failure) -> Secret, show: (LogLine) throws(Failure) -> Void,
     invert: () throws(Failure) -> Void
   ) throws(Failure) -> Result<AuthenticatorState?, StoreTrouble> {
     var left = Draft.tries
     for _ in 0..<Draft.questions where left > 0 {
-      let typed = try ask("Code shown by the app: ")
+      let typed = try ask(sentences.prompt(.codeOfApp))
       if typed.count == 0 { continue }
       if typed.isInversion {
         try invert()
@@ -31,27 +31,31 @@ extension Draft {
         return .failure(error)
       }
       if case .right(let state) = first { return .success(state) }
-      try show(text(of: first, triesLeft: left))
+      try show(text(of: first, triesLeft: left, sentences))
     }
     return .success(nil)
   }
 
   @inline(never)
-  private func text(of first: FirstCode, triesLeft left: Int) -> LogLine {
+  private func text(of first: FirstCode, triesLeft left: Int, _ sentences: Sentences) -> LogLine {
     let parameters = authenticator.parameters
     var text = LogLine("")
     switch first {
     case .malformed:
-      text.add("A code has ", Int(parameters.digits.rawValue))
-      text.add(" digits.")
-    case .backupCode: text.add("A backup code does not show that the app works.")
-    case .clockOff(let seconds): text.add(clockOff: seconds)
+      text.add(sentences.text(.digitsOfCode, decimalText(UInt64(parameters.digits.rawValue))))
+    case .backupCode: text.add(sentences.text(.backupCodeShowsNothing))
+    case .clockOff(let seconds):
+      let time = sentences.duration(seconds.magnitude)
+      text.add(sentences.text(seconds < 0 ? .clockBehind : .clockAhead, time))
     case .right, .wrong:
-      text.add("Wrong code.")
-      if case .totp = parameters.type { text.add(" Is the phone's clock set automatically?") }
+      text.add(sentences.text(.wrongCode))
+      if case .totp = parameters.type {
+        text.add(" ")
+        text.add(sentences.text(.isClockRight))
+      }
     }
-    text.add(" ", left)
-    text.add(left == 1 ? " try left." : " tries left.")
+    text.add(" ")
+    text.add(sentences.counted(UInt64(left), .tryLeft, .triesLeft))
     return text
   }
 }
@@ -61,14 +65,23 @@ extension Secret {
   package var isInversion: Bool { count == 1 && self[0] | 0x20 == UInt8(ascii: "i") }
 }
 
-extension LogLine {
-  /// What to do about a first code that is this many seconds off; below 0 the app is behind.
-  fileprivate mutating func add(clockOff seconds: Int64) {
-    let off = seconds.magnitude
-    add("The phone's clock is ")
-    add(off < 100 ? off : off < 6000 ? off / 60 : off / 3600)
-    add(off < 100 ? " s " : off < 6000 ? " min " : " h ")
-    add(seconds < 0 ? "behind" : "ahead")
-    add(". Set it, then type the next code.")
+extension Sentences {
+  /// How many there are, which has a sentence of its own for one.
+  @inline(never)
+  package func counted(_ count: UInt64, _ one: Sentence, _ more: Sentence) -> [UInt8] {
+    text(count == 1 ? one : more, decimalText(count))
+  }
+
+  /// About this long, in seconds.
+  fileprivate func duration(_ seconds: UInt64) -> [UInt8] {
+    if seconds < 100 { return text(.seconds, decimalText(seconds)) }
+    if seconds < 6000 { return text(.minutes, decimalText(seconds / 60)) }
+    return text(.hours, decimalText(seconds / 3600))
+  }
+
+  /// Until the next try, rounded up.
+  package func wait(_ seconds: UInt64) -> [UInt8] {
+    if seconds <= 5400 { return text(.minutes, decimalText((seconds + 59) / 60)) }
+    return text(.hours, decimalText((seconds + 3599) / 3600))
   }
 }

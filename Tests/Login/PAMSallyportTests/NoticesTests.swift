@@ -128,7 +128,7 @@ import Testing
   ]) func `tells the time since`(_ seconds: Int64, _ text: String) {
     let now = UnixTime(1_700_000_000)
     let given = OwnerNotice.passGiven(UnixTime(now.seconds - seconds))
-    let line = LogLine.notices([given], at: now)
+    let line = LogLine.notices([given], at: now, in: Sentences())
     #expect(
       String(decoding: line.bytes, as: UTF8.self)
         == "Since your last login: a pass was given \(text) ago.")
@@ -143,7 +143,7 @@ import Testing
     )
   {
     let now = UnixTime(1_700_000_000)
-    let line = LogLine.notices([.passUsed(now, from: origin)], at: now)
+    let line = LogLine.notices([.passUsed(now, from: origin)], at: now, in: Sentences())
     #expect(
       String(decoding: line.bytes, as: UTF8.self)
         == "Since your last login: a pass was used 0 minutes ago\(text).")

@@ -10,9 +10,9 @@ extension Draft {
     under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
   ) throws(CommandError) -> AuthenticatorState {
     let first = try firstCode(
-      under: policy, now: context.now,
+      under: policy, in: Sentences(), now: context.now,
       ask: { question throws(CommandError) in
-        try output.ask("\(question)", echo: true, or: consequence)
+        try output.ask(String(decoding: question, as: UTF8.self), echo: true, or: consequence)
       },
       show: { text throws(CommandError) in
         output.say(String(decoding: text.bytes, as: UTF8.self))

@@ -40,6 +40,10 @@ package struct SecretText {
     for index in 0..<text.utf8CodeUnitCount { put(unsafe text.utf8Start[index]) }
   }
 
+  package mutating func add(_ text: [UInt8]) {
+    for byte in text { put(byte) }
+  }
+
   /// nil if memory was short or the text did not fit.
   package func finish() -> Secret? { isWhole ? buffer?.slice(0..<length) : nil }
 

@@ -18,6 +18,8 @@ package struct VerbCase: Sendable, CustomStringConvertible {
   private var codes = 10
   private var used: [Int] = []
   private var drifts: [String: Int64] = [:]
+  /// By how many seconds the clocks of tokens are ahead.
+  private var clocks: [String: Int32] = [:]
   private var isSpent = false
   private var passes = 0
   /// Whether root has blocked the person.
@@ -66,6 +68,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     case "codes": codes = try number(rest.first)
     case "used": used = try rest.map { try number($0) }
     case "drift": drifts[rest[0]] = Int64(try number(rest.last))
+    case "token": clocks[rest[0]] = Int32(30 * (try number(rest.last)))
     case "spent": isSpent = true
     case "blocked": isBlocked = true
     case "replaced": isReplaced = true
@@ -100,7 +103,8 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     let all = try names.enumerated().map { index, name in
       Authenticator(
         id: UInt64(index) + 1, name: try label(name), parameters: .standard,
-        secret: try Self.secret(of: index), initialLastAccepted: nil, created: UnixTime(0))
+        secret: try Self.secret(of: index), initialLastAccepted: nil, created: UnixTime(0),
+        clockOffset: clocks[name])
     }
     let digests = try (1...max(codes, 1)).map {
       try BackupCode.digest(try TestSupport.secret(Self.backupCode($0)), salt: salt)
@@ -210,7 +214,7 @@ package struct VerbCase: Sendable, CustomStringConvertible {
         (expected["codes"], expected["used"]) = ("\(value)", "")
         expected["set"] = value == "0" ? "none" : "new"
       case "used": expected["used"] = value
-      case "last", "off":
+      case "last", "off", "clock":
         expected["\(words[0]) \(words[1])"] = words[2]
       case "passes": expected["passes"] = value
       case "unspent": expected["budget"] = "full"
@@ -257,6 +261,10 @@ package struct VerbCase: Sendable, CustomStringConvertible {
     for (authenticator, values) in zip(enrollment.authenticators, state.authenticators) {
       let last = values.lastAccepted.map { "\(Int64($0) - step(at: now))" } ?? "none"
       facts["last \(authenticator.name.text)"] = last
+      // Rounded up: it is set by the time at which the codes were typed, in the course of a step.
+      if let clock = values.clock {
+        facts["clock \(authenticator.name.text)"] = "\((clock.offset + 29) / 30)"
+      }
       if values.drift != 0 { facts["off \(authenticator.name.text)"] = "\(values.drift)" }
     }
     return facts

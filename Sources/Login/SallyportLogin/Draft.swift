@@ -17,13 +17,14 @@ package struct Draft: Sendable {
   @inline(never)
   package init(
     for user: UserName, named name: Label, _ parameters: CodeParameters, secret: Secret,
-    issuer: Label, account: Label? = nil, ending: [UInt8] = [], at now: UnixTime
+    issuer: Label, account: Label? = nil, ending: [UInt8] = [], at now: UnixTime,
+    clockOffset: Int32? = nil
   ) throws(StoreTrouble) {
     (self.user, self.issuer) = (user, issuer)
     self.account = account ?? Draft.account(of: user, ending)
     authenticator = Authenticator(
       id: try Random.identifier(), name: name, parameters: parameters, secret: secret,
-      initialLastAccepted: nil, created: now)
+      initialLastAccepted: nil, created: now, clockOffset: clockOffset)
   }
 
   /// A name that is too long for a label is cut, and one that cannot be shown is written in %XX:
@@ -72,6 +73,11 @@ package func freeName(for type: AuthenticatorType, beside taken: [Label]) -> Lab
     case .totp: Label("phone")
     case .hotp: Label("counter")
     }
+  return freeName(like: usual, beside: taken)
+}
+
+/// The same of `usual`, `usual-2` …
+package func freeName(like usual: Label, beside taken: [Label]) -> Label {
   var (name, number) = (usual, UInt64(2))
   while taken.contains(where: { $0 == name }), number < 100 {
     name = Label(usual.bytes + [UInt8(ascii: "-")] + decimalText(number)) ?? usual

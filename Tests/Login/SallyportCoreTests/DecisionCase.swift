@@ -10,6 +10,8 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
 
   let testDescription: String
   var authenticators: [Authenticator] = []
+  /// The OFFSET and SINCE of the tokens.
+  var clocks: [UInt64: TokenClock] = [:]
   var backupCodes: [String] = []
   var scratchCodes: [String] = []
   var usedBackupCodes: UInt64 = 0
@@ -53,6 +55,11 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
     let words = rest.split(separator: " ").map(String.init)
     switch key {
     case "totp": try add(words, .totp(period: try value(words[3])), words.dropFirst(4))
+    case "token":
+      try add(
+        Array(words.dropLast(2)), .totp(period: try value(words[3])), [words[4]], isToken: true)
+      clocks[UInt64(authenticators.count)] = TokenClock(
+        offset: try value(words[5]), since: UnixTime(try value(words[6])))
     case "hotp": try add(words, .hotp, words.dropFirst(3))
     case "backup":
       if words.count > 1 { usedBackupCodes |= 1 << UInt64(backupCodes.count) }
@@ -99,7 +106,8 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
   }
 
   private mutating func add(
-    _ words: [String], _ type: AuthenticatorType, _ rest: ArraySlice<String>
+    _ words: [String], _ type: AuthenticatorType, _ rest: ArraySlice<String>,
+    isToken: Bool = false
   ) throws {
     let algorithm = try #require(HashAlgorithm(name: words[1].utf8))
     let digits = try #require(Digits(rawValue: try value(words[2])))
@@ -108,7 +116,7 @@ struct DecisionCase: CustomTestStringConvertible, Sendable {
       try authenticator(
         UInt64(authenticators.count + 1), words[0], parameters(type, algorithm, digits),
         secret: rest.count > 1 ? secret("abcdefghijabcdefghij") : nil,
-        last: last == "none" ? nil : value(last)))
+        last: last == "none" ? nil : value(last), clockOffset: isToken ? 0 : nil))
   }
 
   private static func set(_ word: String, in policy: inout Policy) throws {

@@ -32,6 +32,7 @@ extension DecisionCase {
     var state = LoginState(initialFor: enrollment)
     state.backupCodes?.used = usedBackupCodes
     (state.known, state.other, state.origins) = (known, other, origins)
+    for (id, clock) in clocks { state.authenticators[Int(id) - 1].clock = clock }
     for index in state.passes.indices { state.passes[index].used = passes[index].used }
     state.slip = try slip.map {
       Slip(
@@ -85,6 +86,11 @@ extension DecisionCase {
       state[known: words[0] == "known"] = Bucket(
         spent: GuessProbability(units: try value(words[1])),
         since: words.count > 2 ? UnixTime(try value(words[2])) : now)
+    case "clock":
+      let wanted = try label(words[1])
+      let index = try #require(authenticators.firstIndex { $0.name == wanted })
+      state.authenticators[index].clock = TokenClock(
+        offset: try value(words[2]), since: UnixTime(try value(words[3])))
     case "slip" where words[1] == "none": state.slip = nil
     case "pass":
       let index: Int = try value(words[1])
@@ -117,6 +123,7 @@ extension DecisionCase {
 /// What the table speaks of: not when something was last used, nor when an origin was last seen.
 struct StateFacts: Equatable {
   let authenticators: [String]
+  let clocks: [TokenClock?]
   let used: UInt64?
   let buckets: [Bucket]
   let slip: Slip?
@@ -138,7 +145,8 @@ extension LoginState {
     StateFacts(
       authenticators: authenticators.map {
         "\($0.id): \($0.lastAccepted.map { "\($0)" } ?? "none"), \($0.drift)"
-      }, used: backupCodes?.used, buckets: [known, other], slip: slip, refunds: refunds,
+      }, clocks: authenticators.map(\.clock), used: backupCodes?.used, buckets: [known, other],
+      slip: slip, refunds: refunds,
       origins: origins.map(\.origin), passes: passes.map { "\($0.used) \($0.claim)" })
   }
 }

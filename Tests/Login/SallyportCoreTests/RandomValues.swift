@@ -53,7 +53,7 @@ extension Seeded {
   /// Of every second TOTP.
   mutating func clockOffset(of type: AuthenticatorType) -> Int32? {
     guard case .totp(let period) = type, flip() else { return nil }
-    let most = Int32(TokenClock.most(period))
+    let most = Int32(Authenticator.mostClockOffset(period))
     return pick([0, most, -most, Int32(number(0...Int(most)))])
   }
 

@@ -109,4 +109,33 @@ import Testing
     let far = [1, 0x61, 0xea, 0, 0] + Self.clock[5...]
     #expect(read(bare + [255] + far) == nil, "60,001 s")
   }
+
+  /// However long nobody has logged in: 200 steps are the most, on either side.
+  @Test(arguments: [1, -1] as [Int64]) func `is off by 200 steps at most`(side: Int64) throws {
+    let (one, start) = try token(Int32(6000 * side))
+    let generator = try CodeGenerator(
+      secret: one.authenticators[0].secret, algorithm: .sha1, digits: .six)
+    let now = UnixTime(Self.start.seconds + 365 * Self.day)
+    let own = timeStep(at: now.seconds + 6000 * side, period: 30)
+    let shown = UInt64(Int64(own) + 4 * side)
+    let decision = try decide(
+      on: .code(generator.code(at: shown), .six), enrollment: one, state: start,
+      from: .local(own: true), through: nil, at: now, under: Policy())
+    #expect(decision.proof != nil)
+    let clock = TokenClock(offset: Int32(6000 * side), since: now)
+    #expect(decision.state.authenticators[0].clock == clock)
+  }
+
+  @Test func `knows no time at which it stops`() throws {
+    var state = AuthenticatorState(id: 1, lastAccepted: nil)
+    state.clock = TokenClock(offset: -60_000, since: UnixTime(.min))
+    #expect(state.ours(UnixTime(.max)) == UnixTime(.max))
+    for seconds in [Int64.min, .min + 1, -1, 0, .max - 1, .max] {
+      for step in [0, 1, UInt64.max / 600, .max] {
+        state.clock?.set(to: step, of: 300, at: UnixTime(seconds))
+        #expect(state.latestStep(at: UnixTime(seconds), of: 300) >= 10)
+        #expect((state.clock?.offset.magnitude ?? 0) <= 60_000)
+      }
+    }
+  }
 }

@@ -40,7 +40,7 @@ struct FleetPerson: Person {
   }
 
   /// Its secrets do not come here.
-  package func clockOffset(of typed: Secret) -> Int64? { nil }
+  package func clockOffset(of typed: Secret) -> (seconds: Int64, isToken: Bool)? { nil }
 
   package func found() throws(CommandError) -> PendingLogin? {
     let found = try ask { (authority) throws(StoreTrouble) in

@@ -39,6 +39,7 @@ extension Authenticator {
   ) throws(CryptoError) -> Resync {
     switch parameters.type {
     case .totp(let period):
+      if state.clock != nil { return try resync(tokenBy: codes, &state, period, at: now) }
       let step = timeStep(at: now.seconds, period: period)
       guard let second = try find(codes, around: step, reach: Reach.time / UInt64(max(period, 1)))
       else { return .refused(.notFound) }
@@ -82,6 +83,42 @@ extension Authenticator {
     guard last > step + tolerance else { return .refused(.replayed(name: name)) }
     (state.lastAccepted, state.drift) = (max(second, step), drift)
     return .done(name: name, drift: drift, reopened: endOfCodes(upTo: last, period, adjacent))
+  }
+
+  /// The same of a token: its clock is what the codes say, which may be off by 200 steps.
+  ///
+  /// Its last accepted step is of its own time, which no clock of ours moves. So it is lowered only
+  /// from beyond all that a token may have shown by now, and not below what it showed as it was
+  /// known: two codes that somebody saw an hour ago give back none that was used since.
+  private func resync(
+    tokenBy codes: CodePair, _ state: inout AuthenticatorState, _ period: UInt32, at now: UnixTime
+  ) throws(CryptoError) -> Resync {
+    let step = timeStep(at: now.seconds, period: period)
+    let own = timeStep(at: state.time(at: now).seconds, period: period)
+    guard let second = try find(codes, around: step, nearest: own) else {
+      return .refused(.notFound)
+    }
+    var accepted = second
+    var reopened: UInt64?
+    if let last = state.lastAccepted, last >= second {
+      let most = UInt64(Authenticator.mostClockSteps) + UInt64(Policy.mostAdjacentIntervals)
+      guard last > step + most else { return .refused(.replayed(name: name)) }
+      (accepted, reopened) = (max(second, own), last)
+    }
+    state.clock?.set(to: second, of: period, at: now)
+    (state.lastAccepted, state.drift) = (accepted, 0)
+    let adjacent = Policy.mostAdjacentIntervals
+    return .done(
+      name: name, drift: Int32(truncatingIfNeeded: Int64(bitPattern: second &- step)),
+      reopened: reopened.map { state.ours(endOfCodes(upTo: $0, period, adjacent)) })
+  }
+
+  /// The step of the second code nearest to `own`, of those that a token may show at `step`.
+  func find(_ codes: CodePair, around step: UInt64, nearest own: UInt64)
+    throws(CryptoError) -> UInt64?
+  {
+    let reach = UInt64(Authenticator.mostClockSteps)
+    return try find(codes, in: (step > reach ? step - reach : 0)...(step + reach), nearest: own)
   }
 
   /// The time from which the code of step `last` is not accepted any more; the end of time on

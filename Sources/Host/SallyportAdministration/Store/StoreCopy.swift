@@ -52,10 +52,7 @@ extension Authenticator {
     until time: UnixTime, _ state: AuthenticatorState, at now: UnixTime
   ) -> Bool {
     guard case .totp(let period) = parameters.type else { return false }
-    let latest =
-      timeStep(at: state.latestTime(at: now).seconds, period: period)
-      + UInt64(Policy.mostAdjacentIntervals)
-    return end(of: latest, by: state).map { time <= $0 } ?? false
+    return end(of: state.latestStep(at: now, of: period), by: state).map { time <= $0 } ?? false
   }
 
   /// The end of a time step of the authenticator, by our clock; nil for an HOTP.

@@ -9,9 +9,14 @@ package struct CodeRefused: Equatable {
   package let wait: UInt64?
   /// If wrong: by how many seconds a clock is ahead, or behind if negative, that would show it.
   package var clockOffset: Int64?
+  /// Whether that is a token's, which nobody can set.
+  package var isToken = false
 
-  package init(refusal: Refusal, wait: UInt64?, clockOffset: Int64? = nil) {
+  package init(
+    refusal: Refusal, wait: UInt64?, clockOffset: Int64? = nil, isToken: Bool = false
+  ) {
     (self.refusal, self.wait, self.clockOffset) = (refusal, wait, clockOffset)
+    self.isToken = isToken
   }
 
   /// The text, and the commands that follow.
@@ -20,10 +25,11 @@ package struct CodeRefused: Equatable {
     case .malformed(let malformation): return Message(malformation.text, .refused)
     case .wrongCode:
       guard let clockOffset else { return Message("wrong code", .refused) }
-      let off = offsetText(clockOffset.magnitude)
+      let text = "wrong code; a clock that is \(offText(clockOffset)) shows it now"
+      guard isToken else { return Message("\(text): set the phone's", .refused) }
       return Message(
-        "wrong code; a clock that is \(off) \(clockOffset < 0 ? "behind" : "ahead") shows it now: "
-          + "set the phone's", .refused)
+        text, .refused,
+        hints: [invocation.command("resync", remark: "with two codes, sets what a token's is")])
     case .replayed:
       return Message("that code has already been used: wait for the next one", .refused)
     case .throttled:

@@ -32,7 +32,7 @@ struct LocalPerson: Person {
     try ask { (authority) throws(StoreTrouble) in try authority.enrolled(account, in: login) }
   }
 
-  func clockOffset(of typed: Secret) throws(CommandError) -> Int64? {
+  func clockOffset(of typed: Secret) throws(CommandError) -> (seconds: Int64, isToken: Bool)? {
     let now = try context.time()
     guard let enrollment = try load()?.enrollment else { return nil }
     return try computing { () throws(CryptoError) in
@@ -41,7 +41,9 @@ struct LocalPerson: Person {
       }
       for authenticator in enrollment.authenticators
       where authenticator.parameters.digits == digits {
-        if let offset = try authenticator.clockOffset(of: code, at: now) { return offset }
+        if let offset = try authenticator.clockOffset(of: code, at: now) {
+          return (offset, authenticator.clockOffset != nil)
+        }
       }
       return nil
     }

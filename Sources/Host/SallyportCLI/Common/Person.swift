@@ -26,7 +26,7 @@ package protocol Person {
   /// What it means that a change failed, which was tried before.
   func failed(_ error: CommandError) -> CommandError
   /// How far the clock is off that shows this wrong code, in seconds; nil where that is not known.
-  func clockOffset(of typed: Secret) throws(CommandError) -> Int64?
+  func clockOffset(of typed: Secret) throws(CommandError) -> (seconds: Int64, isToken: Bool)?
   /// What an enrollment would replace. Throws where there is something that it may not replace.
   func existing(force: Bool) throws(CommandError) -> ExistingEnrollment
   /// Tries whether the person can be enrolled or changed, before anything is asked or shown.
@@ -129,7 +129,9 @@ extension Person {
       let current = (try? found()) ?? pending
       return CodeRefused(refusal: refusal, wait: current.wait(at: now))
     case .wrongCode:
-      return CodeRefused(refusal: refusal, wait: 0, clockOffset: try clockOffset(of: typed))
+      let found = try clockOffset(of: typed)
+      return CodeRefused(
+        refusal: refusal, wait: 0, clockOffset: found?.seconds, isToken: found?.isToken ?? false)
     case .malformed, .replayed, .clock, .mustEnroll: return CodeRefused(refusal: refusal, wait: 0)
     }
   }

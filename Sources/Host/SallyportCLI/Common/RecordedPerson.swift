@@ -22,7 +22,7 @@ struct RecordedPerson: Person {
   func error(for trouble: StoreTrouble) -> CommandError { person.error(for: trouble) }
   func found() throws(CommandError) -> PendingLogin? { try person.found() }
   func failed(_ error: CommandError) -> CommandError { person.failed(error) }
-  func clockOffset(of typed: Secret) throws(CommandError) -> Int64? {
+  func clockOffset(of typed: Secret) throws(CommandError) -> (seconds: Int64, isToken: Bool)? {
     try person.clockOffset(of: typed)
   }
   func existing(force: Bool) throws(CommandError) -> ExistingEnrollment {

@@ -30,7 +30,8 @@ struct Add: Verb {
       in: context, naming: [(authenticator.argument.word, authenticator.argument.option)],
       roots: [
         "--force": force, "--no-confirm": noConfirm, "--conf": policy.conf != nil,
-        "--secret-from": authenticator.secretFrom != nil, "--json": shared.storeOptions.json,
+        "--secret-from": authenticator.secretFrom != nil, "--device": authenticator.isToken,
+        "--json": shared.storeOptions.json,
       ])
     {
       let session = OwnSession(context, shared.storeOptions)
@@ -73,7 +74,7 @@ struct Add: Verb {
 
   /// The name from `--name`, or a free default name.
   private func newName(_ given: Label?, beside names: [Label]) throws(CommandError) -> Label {
-    let name = try given?.clear() ?? freeName(for: authenticator.parameters.type, beside: names)
+    let name = try given?.clear() ?? authenticator.freeName(beside: names)
     try checking(names) { (names) throws(EnrollmentChange.Flaw) in try names.check(adding: name) }
     return name
   }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OneTimePassword
 import SallyportCore
+import SallyportLogin
 
 /// The options for a new authenticator.
 struct AuthenticatorOptions: ParsableArguments {
@@ -19,6 +20,9 @@ struct AuthenticatorOptions: ParsableArguments {
     help: ArgumentHelp(
       "Time step of a totp in seconds, 15 to 300. (default: 30)", valueName: "s"))
   var period: UInt32?
+
+  @Option(help: "A phone, or a token, whose clock nobody can set. (default: phone)")
+  var device: DeviceOption?
 
   @Option(
     help: ArgumentHelp(
@@ -43,11 +47,23 @@ struct AuthenticatorOptions: ParsableArguments {
 
   func validate() throws {
     if hex, secretFrom == nil { throw ValidationError("--hex is for --secret-from only") }
+    if device == .token, type == .hotp {
+      throw ValidationError("--device token is for totp only: a counter has no clock")
+    }
     guard let period else { return }
     if type == .hotp { throw ValidationError("--period is for totp only") }
     if !CodeParameters.periods.contains(period) {
       throw ValidationError("--period takes 15 to 300 seconds")
     }
+  }
+
+  var isToken: Bool { device == .token }
+
+  /// A name for it that is not among `taken`.
+  func freeName(beside taken: [Label]) -> Label {
+    isToken
+      ? SallyportLogin.freeName(like: Label("token"), beside: taken)
+      : SallyportLogin.freeName(for: parameters.type, beside: taken)
   }
 
   /// The parameters; valid after `validate`.
@@ -73,4 +89,9 @@ struct AuthenticatorOptions: ParsableArguments {
   func issuer(on host: String?) -> Label {
     issuer ?? host.flatMap { Label(Array($0.utf8)) } ?? Label("Linux")
   }
+}
+
+/// Whose clock it is.
+enum DeviceOption: String, ExpressibleByArgument, CaseIterable {
+  case phone, token
 }

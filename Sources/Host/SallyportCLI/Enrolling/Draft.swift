@@ -23,7 +23,7 @@ extension AuthenticatorOptions {
         issuer: issuer(on: context.hostName),
         account: self.account
           ?? earlier.flatMap { AuthenticatorOptions.label(account.name, at: now, after: $0) },
-        at: now)
+        at: now, clockOffset: isToken ? 0 : nil)
     }
   }
 
@@ -83,7 +83,8 @@ extension Draft {
 
   /// `"phone" (TOTP, 6 digits, every 30 s; its clock is one step behind)`
   func text(_ first: AuthenticatorState?) -> String {
-    let clock = first.flatMap { driftText($0.drift) }.map { "; its clock is \($0)" } ?? ""
+    let off = first.flatMap { $0.clock?.text ?? driftText($0.drift) }
+    let clock = off.map { "; its clock is \($0)" } ?? ""
     let kind = description(of: authenticator.parameters, every: "every ")
     return "\"\(authenticator.name.text)\" (\(kind)\(clock))"
   }

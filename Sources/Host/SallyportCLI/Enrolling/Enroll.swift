@@ -52,7 +52,7 @@ struct Enroll: Verb {
       roots: [
         "--force": force, "--no-confirm": noConfirm, "--handout": handout != nil,
         "--conf": policy.conf != nil, "--secret-from": authenticator.secretFrom != nil,
-        "--json": shared.storeOptions.json,
+        "--device": authenticator.isToken, "--json": shared.storeOptions.json,
       ])
     {
       let session = OwnSession(context, shared.storeOptions)
@@ -75,7 +75,7 @@ struct Enroll: Verb {
     }
     try person.rehearse()
     let draft = try authenticator.draft(
-      named: name?.clear() ?? freeName(for: authenticator.parameters.type, beside: []),
+      named: name?.clear() ?? authenticator.freeName(beside: []),
       for: account, after: existing.newest, confirming: !noConfirm, output, context,
       or: .notEnrolled)
     let codes = try FreshBackupCodes(count: backupCodes)

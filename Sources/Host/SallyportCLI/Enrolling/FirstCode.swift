@@ -1,6 +1,8 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
 
 extension Draft {
@@ -9,6 +11,9 @@ extension Draft {
   func confirmation(
     under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
   ) throws(CommandError) -> AuthenticatorState {
+    if authenticator.clockOffset != nil {
+      return try started(under: policy, output, context, or: consequence)
+    }
     let first = try firstCode(
       under: policy, in: Sentences(), now: context.now,
       ask: { question throws(CommandError) in
@@ -20,5 +25,41 @@ extension Draft {
       invert: { () throws(CommandError) in showInverted(output) })
     guard let state = try storing(first.get) else { throw .noRightCode(consequence) }
     return state
+  }
+
+  /// Of a token: its clock is what its codes say, two in a row where it is off by more than logins
+  /// accept.
+  private func started(
+    under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
+  ) throws(CommandError) -> AuthenticatorState {
+    var seen: Secret?
+    for left in (0..<6).reversed() {
+      let question =
+        seen == nil ? "Code shown by the token: " : "Wait for the next code and type it: "
+      let typed = try output.ask(question, echo: true, or: consequence)
+      let now = try context.time()
+      let told = try computing { () throws(CryptoError) in
+        try authenticator.start(
+          by: seen ?? typed, then: seen == nil ? nil : typed, for: user, at: now, under: policy)
+      }
+      seen = nil
+      switch told {
+      case .right(let state): return state
+      case .wantsNext: seen = typed
+      case .refused(let first):
+        output.say("\(text(of: first)) \(counted(left, "more code")) can be typed.")
+      }
+    }
+    throw .noRightCode(consequence)
+  }
+
+  private func text(of first: FirstCode) -> String {
+    switch first {
+    case .right, .wrong: "Wrong code."
+    case .clockOff(let seconds):
+      "Wrong code: a clock that is \(offText(seconds)) shows it now. A token's must not be."
+    case .malformed: "A code has \(authenticator.parameters.digits.rawValue) digits."
+    case .backupCode: "A backup code does not show what the clock is."
+    }
   }
 }

@@ -81,6 +81,17 @@ func description(of parameters: CodeParameters, every: String = "") -> String {
   }
 }
 
+/// `7 min ahead`; `right`.
+func offText(_ seconds: Int64) -> String {
+  guard seconds != 0 else { return "right" }
+  return "\(offsetText(seconds.magnitude)) \(seconds < 0 ? "behind" : "ahead")"
+}
+
+extension TokenClock {
+  /// `7 min ahead, accepted so`; nil if it is right.
+  var text: String? { offset == 0 ? nil : "\(offText(Int64(offset))), accepted so" }
+}
+
 /// `20 min behind`; nil if the clock is right, and for HOTP, which has none.
 func driftText(_ drift: Int32, _ type: AuthenticatorType) -> String? {
   guard case .totp(let period) = type, drift != 0 else { return nil }

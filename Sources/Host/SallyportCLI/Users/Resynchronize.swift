@@ -11,8 +11,9 @@ struct Resynchronize: Verb {
     commandName: "resync", abstract: "Resynchronize an authenticator with two consecutive codes.",
     discussion: """
       For a counter that is too far ahead, and for a machine whose clock was once ahead. If the \
-      app's clock is off by more than logins accept, it says by how much: set that clock. Without \
-      a name it is the authenticator that the codes match.
+      app's clock is off by more than logins accept, it says by how much: set that clock. What a \
+      token's clock is, is taken from the codes. Without a name it is the authenticator that the \
+      codes match.
       """)
 
   @OptionGroup var shared: SubjectOptions<CallerConfirmed>
@@ -130,7 +131,8 @@ extension CommandError {
     case .notFound:
       return CommandError {
         Message(
-          "not two consecutive codes within a day or 1,000 counters", .refused,
+          "not two consecutive codes within a day, of a token 200 steps, or 1,000 counters",
+          .refused,
           hints: [$0.command("status", remark: "shows the authenticators")])
       }
     }

@@ -169,7 +169,9 @@ struct StatusReport {
     let use = values.lastUse
     let parts = [
       use.map { "used \(whenText($0.time, seenFrom: now))" } ?? "never used", use?.service?.text,
-      use.flatMap { originText($0.origin) }, driftText(values.drift, type).map { "clock \($0)" },
+      use.flatMap { originText($0.origin) },
+      (values.clock.map { "a token's, \($0.text ?? "right")" } ?? driftText(values.drift, type))
+        .map { "clock \($0)" },
       type == .hotp && HeldCounter.isHeld(values.lastAccepted) ? "waits for resync" : nil,
     ]
     return parts.compactMap { $0 }
@@ -270,6 +272,8 @@ struct StatusReport {
         authenticator.parameters, name: authenticator.name, after: values.lastAccepted),
       Facts.Use(
         created: fact(authenticator.created), drift: values.drift,
+        device: values.clock == nil ? nil : DeviceOption.token.rawValue,
+        clockOffset: values.clock?.offset,
         lastUse: UseFacts(values.lastUse)))
   }
 
@@ -281,6 +285,9 @@ struct StatusReport {
     struct Use: Encodable {
       @OrNull var created: String?
       let drift: Int32
+      /// Of a token alone, as is the offset of its clock in seconds.
+      let device: String?
+      let clockOffset: Int32?
       @OrNull var lastUse: UseFacts?
     }
     struct PassFacts: Encodable {

@@ -28,3 +28,11 @@ package struct Authenticator: Sendable {
     self.clockOffset = clockOffset
   }
 }
+
+extension Authenticator {
+  /// By how many time steps a token's clock may be off, on either side.
+  package static let mostClockSteps: UInt32 = 200
+
+  /// The same in seconds.
+  package static func mostClockOffset(_ period: UInt32) -> UInt32 { mostClockSteps * period }
+}

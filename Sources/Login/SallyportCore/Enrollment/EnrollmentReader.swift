@@ -270,7 +270,7 @@ private struct EnrollmentReader {
     var digits = text.bytes(in: field.value)
     let isBehind = digits.first == UInt8(ascii: "-")
     if isBehind { digits.removeFirst() }
-    guard let value = decimal(digits), value <= UInt64(TokenClock.most(period)),
+    guard let value = decimal(digits), value <= UInt64(Authenticator.mostClockOffset(period)),
       digits[0] != UInt8(ascii: "0") || digits.count == 1 && !isBehind
     else { throw wrong(field, "a whole number in its range") }
     return (isBehind ? -1 : 1) * Int32(truncatingIfNeeded: value)

@@ -106,8 +106,7 @@ package struct LoginState: Equatable, Sendable {
       let last = authenticators[index].lastAccepted
       switch authenticator.parameters.type {
       case .totp(let period):
-        let step = timeStep(at: authenticators[index].latestTime(at: now).seconds, period: period)
-        let latest = step + UInt64(Policy.mostAdjacentIntervals)
+        let latest = authenticators[index].latestStep(at: now, of: period)
         authenticators[index].lastAccepted = max(last ?? 0, latest)
       case .hotp:
         authenticators[index].lastAccepted = last.map { $0 < UInt64.max ? $0 + 1 : $0 } ?? 0

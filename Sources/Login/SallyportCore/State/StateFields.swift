@@ -276,9 +276,10 @@ extension ByteReader {
   }
 
   private mutating func takeClocks(of all: inout [AuthenticatorState]) {
+    let most = Authenticator.mostClockOffset(CodeParameters.periods.upperBound)
     for index in all.indices where isThere() {
       let offset = Int32(truncatingIfNeeded: number(bytes: 4))
-      if offset.magnitude > TokenClock.most(CodeParameters.periods.upperBound) { fail() }
+      if offset.magnitude > most { fail() }
       all[index].clock = TokenClock(offset: offset, since: time())
     }
     if !all.contains(where: { $0.clock != nil }) { fail() }

@@ -15,31 +15,32 @@ package struct TokenClock: Equatable, Sendable {
     self.init(offset: offset, since: authenticator.created)
   }
 
-  /// By how many time steps a clock may be off, on either side.
-  package static let mostSteps: UInt32 = 200
   /// In which a fair clock gains or loses one.
   package static let secondsOfASecond: UInt64 = 43_200
   /// In a state record, where the number of passes stands if there is no token.
   static let mark = 255
 
-  /// By how many seconds a clock may be off, on either side.
-  package static func most(_ period: UInt32) -> UInt32 { mostSteps * period }
-
   /// How many seconds it may have gained or lost; at most as many as a clock may be off.
   func allowance(at now: UnixTime) -> Int64 {
-    let most = UInt64(TokenClock.most(CodeParameters.periods.upperBound))
+    let most = UInt64(Authenticator.mostClockOffset(CodeParameters.periods.upperBound))
     return Int64(min(now.elapsed(since: since) / TokenClock.secondsOfASecond, most))
   }
 
+  /// As what has shown the code of `step` at `now`, whatever was known of it.
+  package mutating func set(to step: UInt64, of period: UInt32, at now: UnixTime) {
+    since = now
+    move(to: step, of: period, at: now, atMost: 2 * Int64(Authenticator.mostClockOffset(period)))
+  }
+
   /// Moves it towards what has shown the code of `step` at `now`, by at most `most` seconds.
-  package mutating func move(
+  private mutating func move(
     to step: UInt64, of period: UInt32, at now: UnixTime, atMost most: Int64
   ) {
     let start = Int64(bitPattern: step) &* Int64(period)
     let own = now.seconds &+ Int64(offset)
     let (ahead, behind) = (start &- own, own &- start &- Int64(period) &+ 1)
     let wanted = ahead > 0 ? ahead : behind > 0 ? 0 - behind : 0
-    let limit = Int64(TokenClock.most(period))
+    let limit = Int64(Authenticator.mostClockOffset(period))
     let moved = Int64(offset) + max(0 - most, min(wanted, most))
     offset = Int32(truncatingIfNeeded: max(0 - limit, min(moved, limit)))
   }
@@ -64,9 +65,12 @@ extension AuthenticatorState {
   /// When its own clock says `time`, by ours.
   package func ours(_ time: UnixTime) -> UnixTime { time.moved(by: 0 - Int64(clock?.offset ?? 0)) }
 
-  /// What its own clock says at most, where what was learnt of it may be lost.
-  package func latestTime(at now: UnixTime) -> UnixTime {
-    time(at: now).moved(by: clock?.allowance(at: now) ?? 0)
+  /// The latest step that a login may have accepted up to `now`, under any policy, where what was
+  /// learnt of the clock may be lost.
+  package func latestStep(at now: UnixTime, of period: UInt32) -> UInt64 {
+    let learnt = Int64(clock?.offset ?? 0) + (clock?.allowance(at: now) ?? 0)
+    let latest = now.moved(by: min(learnt, Int64(Authenticator.mostClockOffset(period))))
+    return timeStep(at: latest.seconds, period: period) + UInt64(Policy.mostAdjacentIntervals)
   }
 }
 

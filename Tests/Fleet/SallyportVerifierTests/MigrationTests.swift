@@ -72,18 +72,29 @@ struct `A fleet whose verifiers are of two versions` {
     var policy = Policy()
     policy.isFleet = true
     let (_, pass) = try Pass.fresh(of: 0xe0e0, from: try Clock.now(), for: 7200, uses: 1)
-    let question = LoginQuestion(
-      name: Array(name.utf8), service: Array("sshd".utf8), origin: .unknown, policy: policy,
-      millisecondsLeft: 5000, verb: .amend(.give(pass), to: 0xe0e0))
-    let answer = handler.answer(
-      try hostFrame(question, isOwn: false, uid: 1000),
-      from: HostIdentity(pin, host: Array("web1".utf8), enrolls: true), arrived: sys_monotonic())
-    let found = try #require(ServiceAnswer.decode(answer.body, to: question.verb))
-    let isDone = if case .done = found { true } else { false }
-    #expect(isDone == (writes == Schema.number), "\(found)")
+    for change in [EnrollmentChange.give(pass), .add([try token()], backupCodes: nil)] {
+      let question = LoginQuestion(
+        name: Array(name.utf8), service: Array("sshd".utf8), origin: .unknown, policy: policy,
+        millisecondsLeft: 5000, verb: .amend(change, to: 0xe0e0))
+      let answer = handler.answer(
+        try hostFrame(question, isOwn: false, uid: 1000),
+        from: HostIdentity(pin, host: Array("web1".utf8), enrolls: true), arrived: sys_monotonic())
+      let found = try #require(ServiceAnswer.decode(answer.body, to: question.verb))
+      let isDone = if case .done = found { true } else { false }
+      #expect(isDone == (writes == Schema.number), "\(found)")
+    }
     let user = Account(name: try #require(UserName(Array(name.utf8))), uid: 1000)
     let record = try #require(try one.store(for: name).load(user))
-    #expect(record.enrollment.passes.count == (isDone ? 1 : 0))
+    let isNew = writes == Schema.number
+    #expect(record.enrollment.passes.count == (isNew ? 1 : 0))
+    #expect(record.enrollment.authenticators.last?.clockOffset == (isNew ? -7 : nil))
+    #expect(record.state.authenticators.last?.clock?.offset == (isNew ? -7 : nil))
+  }
+
+  private func token() throws -> Authenticator {
+    Authenticator(
+      id: 77, name: try label("fob"), parameters: .standard, secret: try example(.sha1),
+      initialLastAccepted: nil, created: UnixTime(0), clockOffset: -7)
   }
 
   @Test(arguments: [2, Schema.former, Schema.number])
@@ -99,8 +110,11 @@ struct `A fleet whose verifiers are of two versions` {
       try Pass.fresh(of: enrollment.id, from: try Clock.now(), for: 7200, uses: 1).pass
     ]
     let moving = MoveRequest.Moving(enrollment, LoginState(initialFor: enrollment))
+    enrollment.passes = []
+    enrollment.authenticators.append(try token())
+    let other = MoveRequest.Moving(enrollment, LoginState(initialFor: enrollment))
     let frames = [
-      MoveRequest.put(moving, version: 0).encoded(),
+      MoveRequest.put(moving, version: 0).encoded(), MoveRequest.put(other, version: 0).encoded(),
       PersonRequest(.level(.exempt(until: UnixTime(Int64.max >> 1))), of: user).encoded(),
       PersonRequest(.help(HelpOrder(.block(until: nil), by: user)), of: user).encoded(),
     ]

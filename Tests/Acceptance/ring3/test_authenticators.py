@@ -229,3 +229,18 @@ def test_resync_tells_how_far_a_phones_clock_is_off(driver, store, off):
     assert store.status()["authenticators"][0]["drift"] == said["drift"]
     assert driver.login("login", "alice", phone.code(now + off), at=now).result == AUTH_ERR
     assert driver.login("login", "alice", phone.code(now), at=now).result == SUCCESS
+
+
+def test_a_token_that_drifted_logs_in_by_its_own_clock(driver, store):
+    token, now, off = store.enroll(device="token"), int(time.time()), 420
+    assert driver.login("login", "alice", token.code(now + off), at=now).result == AUTH_ERR
+    done = run(store, "resync", "--json", typed=token.codes(2, now + off))
+    said = json.loads(done.stdout)
+    assert said["accepted"] and said["drift"] in (14, 15), done.stderr
+    # A week later, in which it gained 14 s.
+    for at, off in [(now + 60, off), (now + 7 * DAY, off + 14)]:
+        assert driver.login("login", "alice", token.code(at), at=at).result == AUTH_ERR
+        assert driver.login("login", "alice", token.code(at + off), at=at).result == SUCCESS
+        assert driver.login("login", "alice", token.code(at + off), at=at).result == AUTH_ERR
+    [told] = store.status()["authenticators"]
+    assert told["device"] == "token" and abs(told["clockOffset"] - off) <= 30

@@ -61,6 +61,14 @@ extension LogLine {
     return line
   }
 
+  /// Why users read English.
+  static func brokenCatalog(_ trouble: StoreTrouble) -> LogLine {
+    var line = LogLine("language: ")
+    line.add(trouble)
+    line.add("; English is used")
+    return line
+  }
+
   static func noRoom(_ user: [UInt8]) -> LogLine {
     var line = LogLine("no room for a required authenticator, remove one:")
     line.add(user: user)

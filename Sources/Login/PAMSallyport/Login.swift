@@ -30,6 +30,10 @@ final class Login<Application: PAMApplication, Store: LoginStore> {
   var mayClaim = false
   /// The random with which one was.
   var claim: UInt64 = 0
+  /// As the policy says.
+  private var languages = (before: UInt64(0), after: UInt64(0))
+  /// The catalog that was read last.
+  private var read: (language: UInt64, sentences: Sentences)?
 
   init(
     _ host: Application, _ arguments: ModuleArguments, store: Store, service: any CodeAuthority,
@@ -53,6 +57,7 @@ final class Login<Application: PAMApplication, Store: LoginStore> {
   func begin(_ user: [UInt8]) throws(StoreTrouble) -> (Account?, LoginContext) {
     let account = try store.account(typed: user)
     let context = context(of: account)
+    languages = (context.policy.promptLanguage, context.policy.language)
     let isServed = context.policy.isFleet || isServed && service.canBeAsked()
     authority = Login.authority(isServed: isServed, service, store)
     return (account, context)
@@ -119,10 +124,24 @@ final class Login<Application: PAMApplication, Store: LoginStore> {
   // MARK: in which words
 
   /// What is asked before anything is proven: the same for all in this service and from there.
-  var prompting: Sentences { Sentences() }
+  var prompting: Sentences { sentences(in: languages.before) }
 
   /// What is said after a success.
-  var telling: Sentences { Sentences() }
+  var telling: Sentences { sentences(in: languages.after) }
+
+  /// A catalog that cannot be used locks nobody out.
+  @inline(never) private func sentences(in language: UInt64) -> Sentences {
+    if language == 0 { return Sentences() }
+    if let read, read.language == language { return read.sentences }
+    var sentences = Sentences()
+    do throws(StoreTrouble) {
+      sentences = try store.sentences(in: language)
+    } catch {
+      host.log(.error, .brokenCatalog(error))
+    }
+    read = (language, sentences)
+    return sentences
+  }
 
   // MARK: what the phases ask of it
 

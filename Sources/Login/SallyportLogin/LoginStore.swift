@@ -58,9 +58,13 @@ package protocol LoginStore: EnrollmentStore {
   var hasSessions: Bool { get }
   /// Whether this machine belongs to a fleet; true if that cannot be determined.
   var isInFleet: Bool { get }
+  /// The sentences of a language, as `Policy` has its number; not for English.
+  func sentences(in language: UInt64) throws(StoreTrouble) -> Sentences
 }
 
 extension LoginStore {
+  package func sentences(in language: UInt64) throws(StoreTrouble) -> Sentences { Sentences() }
+
   /// The policy that was read. Where it could not be read who verifies codes, on a machine of a
   /// fleet the fleet does, but never for a login of uid 0.
   @inline(never)

@@ -39,6 +39,7 @@ FILES = {
     f"usr/share/zsh/{ZSH}/_sallyport": 0o644,
     "usr/share/fish/vendor_completions.d/sallyport.fish": 0o644,
     "etc/security/sallyport.conf": 0o644,
+    **{f"usr/share/sallyport/messages/{path.name}": 0o644 for path in (REPOSITORY / "pam/messages").iterdir()},
 }
 # Laid down as well where it was built, as `make deb` and `make release` do.
 VERIFIER = {

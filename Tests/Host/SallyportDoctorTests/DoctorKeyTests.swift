@@ -304,6 +304,15 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(facts("alice").people.map(\.hasKey) == [.seen(true)])
   }
 
+  @Test func `A catalog that cannot be used is told with its line, and costs no way in`() {
+    let flaw = PolicyFacts.Problem(
+      location: FileLocation(file: "/usr/share/sallyport/messages/fr", line: 7), text: "unknown key"
+    )
+    let diagnosis = Healthy.diagnosis { $0.services[0].policy.languages = [flaw] }
+    #expect(diagnosis.wrong == ["policy-language warning"])
+    #expect(diagnosis.findings.first { $0.id == "policy-language" }?.location == flaw.location)
+  }
+
   @Test func `An enrollment for no account needs no key`() {
     var store = Healthy.store
     store.users.append(UserFacts(directory: "/x", name: "dora", isForNobody: true))

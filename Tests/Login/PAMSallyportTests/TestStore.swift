@@ -35,6 +35,8 @@ final class TestStore: LoginStore {
   var trouble = StoreTrouble.system("test", path: "/nowhere", errno: 28)
   var changes = 0
   private(set) var calls: [Call] = []
+  /// The catalogs that were read.
+  private(set) var read: [String] = []
   /// Of each transaction.
   private(set) var waitedAsKnown: [Bool] = []
 
@@ -53,6 +55,22 @@ final class TestStore: LoginStore {
   func policy(at path: [UInt8]?, base: Policy, _ login: PolicyRequest) -> PolicyReading {
     if let path { return store.policy(at: path, base: base, login) }
     return PolicyReading(usualPolicy ?? base)
+  }
+
+  /// As they are installed; `xx` is none.
+  func sentences(in language: UInt64) throws(StoreTrouble) -> Sentences {
+    let name = String(decoding: Policy.name(ofLanguage: language), as: UTF8.self)
+    let path = "pam/messages/\(name)"
+    read.append(name)
+    guard let text = (try? textOfSources(path)).flatMap({ Secret($0.utf8) }) else {
+      throw .system("open", path: path, errno: ENOENT)
+    }
+    do throws(SettingsError) {
+      var lines = try SettingsScanner(text)
+      return try Sentences(catalog: text, &lines)
+    } catch {
+      throw .malformed(path: path, error)
+    }
   }
 
   func isMember(_ account: Account, of group: [UInt8]) -> Tristate {

@@ -22,7 +22,7 @@ import Testing
     case .tries: [1, 3, 5]
     // The first stays: who verifies, in which order factors are offered, and what owners are
     // told, is not strict or loose.
-    case .verification, .factorOrder, .tell: nil
+    case .verification, .factorOrder, .tell, .language: nil
     // Together with the level, below.
     case .requiredFrom: nil
     // No number, below.

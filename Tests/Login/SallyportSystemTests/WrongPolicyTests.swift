@@ -30,6 +30,7 @@ import Testing
       case .away: "refuse"
       case .remindEvery, .tries: "1"
       case .requiredFrom: "2027-01-31"
+      case .language: "fr"
       case .factorTOTP, .factorHOTP, .factorBackupCode, .factorPass: "off"
       case .factorOrder: "hotp totp backup_code"
       case .minimumFactors: "3"

@@ -153,6 +153,8 @@ struct PolicyReport {
       guard number > 0 else { return "-" }
       return CalendarDate(policy.requiredFrom, inUTC: true)?.isoDay ?? "\(number)"
     case .remember, .reserveFor: return number == 0 ? "0" : exactDuration(number)
+    case .language:
+      return number == 0 ? "en" : String(decoding: Policy.name(ofLanguage: number), as: UTF8.self)
     case .factorOrder:
       let order = policy.factorOrder
       return "\(order.first.name), \(order.second.name), \(order.third.name)"

@@ -27,6 +27,8 @@ struct PolicyFacts: Equatable {
   var purposes: [Problem] = []
   /// Groups in rules that do not exist or have no members.
   var groups: [Problem] = []
+  /// Catalogs of languages that cannot be used.
+  var languages: [Problem] = []
   /// What the policy does with each user who has no enrollment.
   var unenrolled: [Person] = []
   /// Whether the policy names the service in `sshd_services`, so that `after-key` accepts anybody.
@@ -73,6 +75,7 @@ extension PolicyFacts {
       problems = PolicyFacts.problems(in: text, path)
       let all = PolicyText(path, text)
       purposes = PolicyFacts.described(all.purposeProblems() + all.helpdesk.problems, path)
+      languages = all.languageProblems(in: store, under: machine.root)
       self.groups = (groups.map { all.flaws(of: $0) + all.helpdeskFlaws(of: $0) } ?? []).map {
         Problem(
           location: FileLocation(file: path, line: $1), text: $0.text, isUnseen: $0.doubt != nil)

@@ -34,7 +34,15 @@ struct PolicyFindings {
         "policy-broken", .policy, "\(problem.text): not used; the \(holds) applies\(refused)",
         location: problem.location, fixes: [.advice("sallyport config check")],
         effect: policy.refused.isEmpty ? nil : .locksOut("those with no other code"))
-    } + purposes + groups
+    } + purposes + groups + languages
+  }
+
+  private var languages: [Finding] {
+    policy.languages.map { problem in
+      Finding.warning(
+        "policy-language", .policy, "\(problem.text): users read English",
+        location: problem.location, fixes: [.advice("sallyport.conf(5), language")])
+    }
   }
 
   /// The others in the same line count as little: what is meant is certain, or nothing is.

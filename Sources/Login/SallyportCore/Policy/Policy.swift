@@ -42,6 +42,11 @@ package struct Policy: Equatable, Sendable {
   package var hints = false
   /// Whether a login tells its owner what happened since the one before.
   package var tells = true
+  /// In which language users are told what follows a success, as `PolicyFile` reads it; 0 for
+  /// English.
+  package var language: UInt64 = 0
+  /// The same for what is asked before.
+  package var promptLanguage: UInt64 = 0
   /// Seconds for which the backup codes kept on this machine are good after the fleet was asked
   /// about them.
   package var reserveFor: UInt32 = 7 * 86_400

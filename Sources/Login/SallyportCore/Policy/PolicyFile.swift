@@ -39,13 +39,18 @@ package final class PolicyFile {
   /// Whether a line that cannot be read may be `verification`, or `local_services`.
   private var isVerifierLost = false
   private var isOriginLost = false
+  /// What `language` is before anything is proven: of the first matching rule that names no user
+  /// and no group, or else of `[default]`. A prompt that changed for members of a group would tell
+  /// strangers who is in it.
+  private var promptLanguage: UInt64 = 0
+  private var isPromptSettled = false
   /// The line of the first rule; all lines from there on belong to rules.
   private var rules = Int.max
 
   /// A number with its line, as number · 2²⁰ + line, so that the smaller one is the stricter one.
   /// Numbers are at most 10¹¹, lines 65,536.
   private typealias Value = UInt64
-  typealias Values = InlineArray<21, UInt64>
+  typealias Values = InlineArray<22, UInt64>
   private static var unset: UInt64 { UInt64.max }
 
   private struct Section {
@@ -106,6 +111,7 @@ package final class PolicyFile {
     }
     if let isSSHD { policy.sshdServices = isSSHD ? [login.service] : [] }
     policy.localServices = isLocal ? [login.service] : []
+    policy.promptLanguage = promptLanguage
     policy.isRefusedByRule = policy.enrollment == .refuse && line(of: .enrollment) > rules
     policy.shared = sharedBudget
     if problem != nil, let sharedBudget {
@@ -181,6 +187,7 @@ package final class PolicyFile {
     }
     if sharesAny, section.person != .no { share() }
     if section.match == .no, !section.isSplit { return }
+    settlePromptLanguage()
     for index in 0..<PolicyKey.scalars {
       let (bit, value) = (UInt32(1) << UInt32(index), section.values[index])
       guard settled & bit == 0, let key = PolicyKey(rawValue: UInt8(truncatingIfNeeded: index))
@@ -198,6 +205,16 @@ package final class PolicyFile {
         settled |= bit
       }
     }
+  }
+
+  private func settlePromptLanguage() {
+    let value = section.values[Int(PolicyKey.language.rawValue)]
+    let people = SharedSettings.bit(.matchUser) | SharedSettings.bit(.matchGroup)
+    guard value != PolicyFile.unset, !isPromptSettled, !section.isDamaged, section.match == .yes,
+      section.keys & people == 0
+    else { return }
+    promptLanguage = value >> 20
+    isPromptSettled = section.kind == .rule
   }
 
   /// Counts what the rule sets for the throttle, if it can match the person in another login.

@@ -9,7 +9,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   case verification, away, reserveFor, tries, factorPass
   case remindEvery, requiredFrom
   case factorTOTP, factorHOTP, factorBackupCode, factorOrder, minimumFactors
-  case hints, tell
+  case hints, tell, language
   case localServices, sshdServices
   case matchService, matchUser, matchGroup, matchOrigin
 
@@ -36,6 +36,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .minimumFactors: "minimum_factors"
     case .hints: "hints"
     case .tell: "tell"
+    case .language: "language"
     case .localServices: "local_services"
     case .sshdServices: "sshd_services"
     case .matchService: "match_service"
@@ -63,6 +64,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .minimumFactors: "1, 2 or 3"
     case .tries: "a whole number from 1 to 5"
     case .hints, .tell, .selfService: "no or yes"
+    case .language: "a language such as fr or pt-BR"
     case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup:
       "names, one with a space in double quotes"
     case .matchOrigin: "local, network, addresses, or ranges such as 192.0.2.0/24"
@@ -87,15 +89,15 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .factorPass:
       number == 0 ? "off" : number == 1 ? "on" : nil
     case .adjacentIntervals, .lookAhead, .guessBudget, .remember, .reserveFor, .tries, .remindEvery,
-      .requiredFrom, .factorOrder, .minimumFactors, .localServices, .sshdServices, .matchService,
-      .matchUser, .matchGroup, .matchOrigin:
+      .requiredFrom, .factorOrder, .minimumFactors, .language, .localServices, .sshdServices,
+      .matchService, .matchUser, .matchGroup, .matchOrigin:
       nil
     }
   }
 
   /// How many keys have one value, and for how many of them the smaller value is the stricter one,
   /// which applies in doubt.
-  static let scalars = 21
+  static let scalars = 22
   static let tightened = 12
 
   /// The range of a number; for words, of their numbers in `word`.
@@ -110,9 +112,8 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
     case .minimumFactors: 1...3
     case .tries: 1...5
     case .state, .enrollment, .requiredFrom, .factorTOTP, .factorHOTP, .factorBackupCode,
-      .factorPass, .factorOrder, .hints, .tell, .selfService, .verification, .away, .localServices,
-      .sshdServices,
-      .matchService, .matchUser, .matchGroup, .matchOrigin:
+      .factorPass, .factorOrder, .hints, .tell, .language, .selfService, .verification, .away,
+      .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
       0...UInt64.max
     }
   }
@@ -122,7 +123,7 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
   /// Whether a request to the service has the value as a number: all scalar ones but those of the
   /// front end, and `factor_pass`, which is a bit beside them.
   package var isAsked: Bool {
-    isScalar && self != .tries && self != .tell && self != .factorPass
+    isScalar && self != .tries && self != .tell && self != .language && self != .factorPass
   }
 
   /// Whether the key is a condition of a rule, not a setting.
@@ -167,6 +168,7 @@ extension Policy {
       case .minimumFactors: UInt64(minimumFactors)
       case .hints: hints ? 1 : 0
       case .tell: tells ? 1 : 0
+      case .language: language
       case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
         0
       }
@@ -195,6 +197,7 @@ extension Policy {
       case .minimumFactors: minimumFactors = small
       case .hints: hints = newValue == 1
       case .tell: tells = newValue == 1
+      case .language: language = newValue
       case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
         break
       }

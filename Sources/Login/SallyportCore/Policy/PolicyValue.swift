@@ -16,6 +16,7 @@ extension PolicyFile {
     case .requiredFrom:
       return UnixTime(date: text.bytes(in: value)).map { UInt64(max($0.seconds, 0)) }
     case .factorOrder: return order(value)
+    case .language: return Policy.language(text.bytes(in: value))
     case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
       return names(key, value)
     }
@@ -102,5 +103,36 @@ extension PolicyFile {
     // Cannot overflow, with at most seven digits.
     guard let number = decimal(digits) else { return nil }
     return PolicyKey.guessBudget.bounds.contains(number * unit) ? number * unit : nil
+  }
+}
+
+extension Policy {
+  /// Reads `fr`, `pt-BR` or `pt_BR`: the bytes as a number, the first one the highest; 0 for `en`.
+  /// Nothing that means something in a path, as it names a file; nil for anything else.
+  package static func language(_ name: [UInt8]) -> UInt64? {
+    var number: UInt64 = 0
+    guard name.count == 2 || name.count == 3 || name.count == 5 else { return nil }
+    for index in name.indices {
+      let byte = name[index] == UInt8(ascii: "_") ? UInt8(ascii: "-") : name[index]
+      let isRight =
+        switch name.count == 5 ? index : 0 {
+        case 0, 1: byte >= 0x61 && byte <= 0x7a
+        case 2: byte == UInt8(ascii: "-")
+        case _: byte >= 0x41 && byte <= 0x5a
+        }
+      guard isRight else { return nil }
+      number = number << 8 | UInt64(byte)
+    }
+    return number == 0x656e ? 0 : number
+  }
+
+  /// `fr` or `pt-BR`, as a catalog is named.
+  package static func name(ofLanguage number: UInt64) -> [UInt8] {
+    var name: [UInt8] = []
+    for place in 0..<8 {
+      let byte = UInt8(truncatingIfNeeded: number >> (56 - 8 * UInt64(place)))
+      if byte != 0 { name.append(byte) }
+    }
+    return name
   }
 }

@@ -14,8 +14,8 @@ extension PolicyKey {
     case .factorTOTP, .factorHOTP, .factorBackupCode:
       let off = UInt64(FactorUse.off.rawValue)
       return one == off || other == off ? off : max(one, other)
-    case .requiredFrom, .factorOrder, .tell, .localServices, .sshdServices, .matchService,
-      .matchUser, .matchGroup, .matchOrigin:
+    case .requiredFrom, .factorOrder, .tell, .language, .localServices, .sshdServices,
+      .matchService, .matchUser, .matchGroup, .matchOrigin:
       return one
     }
   }
@@ -29,8 +29,8 @@ extension PolicyKey {
     case .minimumFactors: bounds.upperBound
     case .state, .adjacentIntervals, .lookAhead, .guessBudget, .enrollment, .remember,
       .selfService, .verification, .away, .reserveFor, .tries, .factorPass, .remindEvery,
-      .requiredFrom, .factorOrder, .hints, .tell, .localServices, .sshdServices, .matchService,
-      .matchUser, .matchGroup, .matchOrigin:
+      .requiredFrom, .factorOrder, .hints, .tell, .language, .localServices, .sshdServices,
+      .matchService, .matchUser, .matchGroup, .matchOrigin:
       bounds.lowerBound
     }
   }

@@ -9,6 +9,9 @@ package struct Sentences: Sendable {
   /// In English, of a login.
   package init() { lines = [] }
 
+  /// Of a catalog.
+  init(lines: [UInt8]) { self.lines = lines }
+
   /// In English: lines like those of `Sentence.english`.
   package init(_ lines: StaticString) { self.lines = bytes(of: lines) }
 

@@ -33,6 +33,26 @@ extension Store {
     unsafe sys_may_be_there(Store.fleetFile.utf8Start)
   }
 
+  /// Where the catalogs are, one named after each language.
+  package static let messages: StaticString = "/usr/share/sallyport/messages/"
+
+  /// The catalog of a language (`Policy.language`): a file as a policy file must be.
+  package func catalog(of language: UInt64) throws(StoreTrouble) -> (Path, Secret) {
+    let path = Path(bytes(of: Store.messages) + Policy.name(ofLanguage: language))
+    guard let text = try read(policy: path, optional: false) else { throw .outOfMemory }
+    return (path, text)
+  }
+
+  package func sentences(in language: UInt64) throws(StoreTrouble) -> Sentences {
+    let (path, text) = try catalog(of: language)
+    do throws(SettingsError) {
+      var lines = try SettingsScanner(text)
+      return try Sentences(catalog: text, &lines)
+    } catch {
+      throw .malformed(path: path.text, error)
+    }
+  }
+
   package static let sessionSocket: StaticString = "/run/sallyport/session"
 
   /// Whether sallyport-session may be there for the users of this machine.

@@ -141,6 +141,21 @@ import Testing
     let own = Self.step + UInt64(10) + (offset == 6000 ? 0 : 2)
     #expect(state.authenticators[0].lastAccepted == UInt64(Int64(own) + Int64(offset) / 30))
   }
+
+  /// What a pass had replaced, brought back; or a copy of it without secrets, as a fleet tells it.
+  @Test func `come back by its own clock`() throws {
+    let token = try authenticator(clockOffset: 0)
+    let former = try enrollment([token])
+    var state = LoginState(initialFor: former)
+    state.authenticators[0].clock = TokenClock(offset: 420, since: Self.now)
+    for (isLost, last) in [(false, Self.step + 14), (true, Self.step + 24)] {
+      let restored = try former.restored(
+        from: former, state, mayLackTheLatest: isLost, at: Self.now)
+      #expect(restored.authenticators[0].clockOffset == 420)
+      #expect(restored.authenticators[0].initialLastAccepted == last)
+      #expect(restored.withoutSecrets?.authenticators[0].clockOffset == 420)
+    }
+  }
 }
 
 extension Label {

@@ -16,7 +16,7 @@ extension Fuzzer {
         on: response, enrollment: user.enrollment, state: user.state, from: .unknown,
         through: nil, at: Owner.now, under: Policy())
     }
-    let bare = typed.filter { !Array(" \t-".utf8).contains($0) }
+    let bare = plain(typed)
     switch (response, decision.verdict) {
     case (.malformed, .refuse(.malformed)):
       must(decision.state == user.state, "a malformed response costs something")
@@ -37,8 +37,26 @@ private func splits(_ typed: [UInt8], _ user: Owner) {
   let whole = bytes(parts.password) + bytes(parts.code)
   must(typed.starts(with: whole), "the parts are not what was typed")
   let left = typed.dropFirst(whole.count)
-  must(left.allSatisfy { $0 == 0x20 || $0 == 0x09 }, "something was lost in splitting")
-  must(user.mayBeRight(bytes(parts.code).filter { $0 != 0x2d }), "the code part is no code")
+  must(plain(Array(left)).isEmpty, "something was lost in splitting")
+  must(user.mayBeRight(plain(bytes(parts.code))), "the code part is no code")
+}
+
+/// By the standard library's tables: without blanks and dashes, digits in ASCII. No UTF-8 stays.
+private func plain(_ typed: [UInt8]) -> [UInt8] {
+  let ignored: [ClosedRange<UInt32>] = [
+    0x09...0x09, 0x0d...0x0d, 0x20...0x20, 0x2d...0x2d, 0xa0...0xa0, 0xad...0xad,
+    0x61c...0x61c, 0x2000...0x2015, 0x202a...0x202f, 0x205f...0x2069, 0x2212...0x2212,
+    0x3000...0x3000, 0xfeff...0xfeff, 0xff0d...0xff0d,
+  ]
+  guard let text = String(validating: typed, as: UTF8.self) else {
+    return typed.filter { byte in !ignored.contains { $0.contains(UInt32(byte)) } || byte >= 0x80 }
+  }
+  return text.unicodeScalars.flatMap { scalar -> [UInt8] in
+    if ignored.contains(where: { $0.contains(scalar.value) }) { return [] }
+    let isDigit = scalar.properties.numericType == .decimal
+    let value = isDigit ? Character(scalar).wholeNumberValue : nil
+    return value.map { [UInt8($0) + 0x30] } ?? Array(String(scalar).utf8)
+  }
 }
 
 /// A user who logs in, with codes that are known here.

@@ -57,13 +57,55 @@ import Testing
     ("123456\0", .characters),
     ("123456\n", .characters), ("123456\r\n", .characters), ("+12345", .characters),
     ("-123456.", .characters), ("0x1234", .characters), ("12345\u{7f}", .characters),
-    ("１２３４５６", .characters), ("١٢٣٤٥٦", .characters), ("123\u{a0}456", .characters),
-    ("123\u{2010}456", .characters), ("é", .characters), ("password", .characters),
+    ("12345²", .characters), ("12345Ⅵ", .characters), ("12345六", .characters),
+    ("12345①", .characters), ("123\u{2016}456", .characters), ("123\u{a1}456", .characters),
+    ("é", .characters), ("password", .characters), ("\u{a0}\u{2013}\r", .empty),
+    ("\u{661}\u{662}\u{663}", .length),
     ("7KMF-2X9Q-D4TW-0HZ", .characters), ("7KMF-2X9Q-D4TW-0HZAA", .characters),
     ("7KMF-2X9Q-D4TW-0HZU", .characters), ("7KMF-2X9Q-D4TW-0HZu", .characters),
     ("7KMF-2X9Q-D4TW-0HZ*", .characters), ("7KMF_2X9Q_D4TW_0HZA", .characters),
   ]) func `that cannot be right says why`(typed: String, wanted: Malformation) throws {
     #expect(try classify(Array(typed.utf8)).malformation == wanted)
+  }
+
+  @Test func `in digits, blanks and dashes of other writings is what they mean`() throws {
+    for line in try vectorLines("typed.txt") {
+      let columns = line.split(separator: " | ")
+      let (typed, wanted) = (unescaped(columns[0]), Array(columns[1].utf8))
+      let digits: [Digits] = [.six, .eight]
+      #expect(
+        try classify(typed, digits: digits).facts == classify(wanted, digits: digits).facts,
+        "\(line)")
+    }
+  }
+
+  /// By the standard library's tables of Unicode.
+  @Test func `has every decimal digit for what it means, and no other character`() throws {
+    for scalar in (0x80...0x1ffff).compactMap(Unicode.Scalar.init) {
+      let typed = Array("12345\(Character(scalar))".utf8)
+      let isDigit = scalar.properties.numericType == .decimal
+      let value = isDigit ? Character(scalar).wholeNumberValue : nil
+      let found = try classify(typed)
+      if case .code(let code, .six) = found {
+        // Of a later Unicode than the library's.
+        let isNew = scalar.properties.generalCategory == .unassigned
+        #expect(value.map { UInt32($0) + 123_450 } == code || isNew, "\(scalar.value)")
+      } else {
+        #expect(value == nil, "\(String(scalar.value, radix: 16))")
+      }
+    }
+  }
+
+  @Test func `that is no UTF-8 has no digits`() throws {
+    let bad: [[UInt8]] = [
+      [0xd9], [0xd9, 0x21], [0xd9, 0xd9], [0xa0], [0xc2], [0xe2, 0x80], [0xe0, 0x99, 0xa1],
+      [0xed, 0xa0, 0x80], [0xf0, 0x9d, 0x9f], [0xf8, 0x80, 0x80, 0x80, 0x80], [0xff],
+    ]
+    for bytes in bad {
+      for typed in [Array("12345".utf8) + bytes, bytes + Array("12345".utf8)] {
+        #expect(try classify(typed).malformation == .characters, "\(bytes)")
+      }
+    }
   }
 
   @Test(arguments: [513, 4096, 65536])
@@ -120,6 +162,29 @@ import Testing
   }
 }
 
+/// A text with `\\u{…}` for what nobody would see.
+private func unescaped(_ text: Substring) -> [UInt8] {
+  var (result, rest) = ("", text)
+  while let start = rest.firstRange(of: "\\u{") {
+    let end = rest[start.upperBound...].firstIndex(of: "}") ?? rest.endIndex
+    let scalar = UInt32(rest[start.upperBound..<end], radix: 16).flatMap(Unicode.Scalar.init)
+    result += rest[..<start.lowerBound] + (scalar.map { String(Character($0)) } ?? "?")
+    rest = rest[end...].dropFirst()
+  }
+  return Array((result + rest).utf8)
+}
+
+extension Response {
+  /// To compare.
+  fileprivate var facts: String {
+    switch self {
+    case .code(let value, let digits): "\(value) of \(digits.rawValue)"
+    case .backupCode(let digest), .pass(let digest): "\(digest)"
+    case .malformed(let malformation): "\(malformation)"
+    }
+  }
+}
+
 @Suite struct `A password and a code in one field` {
   private func split(_ typed: [UInt8], _ lengths: [Digits]) throws -> [[UInt8]]? {
     try Response.split(secret(typed), hasCodes: lengths.contains).map {
@@ -143,6 +208,19 @@ import Testing
     ("7KMF-2X9Q-D4TW-0HZA", [.six], "", "7KMF-2X9Q-D4TW-0HZA"),
     ("x7KMF-2X9Q-D4TW-0HZA", [], "x", "7KMF-2X9Q-D4TW-0HZA"),
     ("pässwörd123456", [.six], "pässwörd", "123456"),
+    ("secret123456\u{a0}\r", [.six], "secret", "123456"),
+    (
+      "secret\u{661}\u{662}\u{663}\u{664}\u{665}\u{666}\u{200f} ", [.six], "secret",
+      "\u{661}\u{662}\u{663}\u{664}\u{665}\u{666}"
+    ),
+    ("s7KMF-2X9Q-D4TW-0HZA\u{2009}", [.six], "s", "7KMF-2X9Q-D4TW-0HZA"),
+    ("secret１２３４５６", [.six], "secret", "１２３４５６"),
+    ("٣٤123456", [.six, .eight], "٣٤", "123456"), ("12١٢٣٤٥٦", [.six, .eight], "12", "١٢٣٤٥٦"),
+    ("٣٤١٢٣٤٥٦", [.six, .eight], "", "٣٤١٢٣٤٥٦"), ("٣٤١٢٣٤٥٦ ", [.six], "٣٤", "١٢٣٤٥٦"),
+    (
+      "a\u{1d7ce}\u{1d7d0}\u{1d7d1}\u{1d7d2}\u{1d7d3}\u{1d7d4}", [.six], "a",
+      "\u{1d7ce}\u{1d7d0}\u{1d7d1}\u{1d7d2}\u{1d7d3}\u{1d7d4}"
+    ),
     ("a\0b123456", [.six], "a\0b", "123456"),
   ]) func `are parted before the longest code`(
     typed: String, lengths: [Digits], password: String, code: String
@@ -154,7 +232,9 @@ import Testing
     ("", [Digits.six]), ("secret", [.six]), ("secret12345", [.six]), ("123456", [.eight]),
     ("123456", []), ("secret123 456", [.six]), ("secret123456\n", [.six]), ("      ", [.six]),
     ("7KMF2X9QD4TW0HZA", [.six]), ("KMF-2X9Q-D4TW-0HZA", [.six]), ("7KMF-2X9Q-D4TW-0HZU", [.six]),
-    ("secret１２３４５６", [.six]),
+    ("secret123456-", [.six]), ("secret123456\u{2013}", [.six]),
+    // Digits of two writings are no run.
+    ("secret１２３456", [.six]), ("secret²²²²²²", [.six]), ("secret12345\u{661}", [.six]),
   ]) func `without a code at the end are not parted`(typed: String, lengths: [Digits]) throws {
     #expect(try split(Array(typed.utf8), lengths) == nil)
   }

@@ -29,7 +29,8 @@ extension Response {
   /// In bytes: the longest response that libpam accepts (PAM_MAX_RESP_SIZE).
   package static let maximumLength = 512
 
-  /// Classifies a response. Spaces and hyphens are ignored.
+  /// Classifies a response. Blanks and dashes are ignored, and decimal digits of any writing count
+  /// as what they mean.
   ///
   /// The enrollment has the lengths of codes and the salt of backup codes. If there is no set, the
   /// same work is done with another salt.
@@ -71,7 +72,7 @@ extension Response {
     if typed.count == 0 { return .malformed(.empty) }
     if typed.count > maximumLength { return .malformed(.tooLong) }
     if isSSHDDummy(typed) { return .malformed(.sshdDummy) }
-    guard let bare = withoutSpacesAndHyphens(typed) else { throw .outOfMemory }
+    guard let bare = plain(typed) else { throw .outOfMemory }
     if bare.count == 0 { return .malformed(.empty) }
     if let value = number(bare) {
       guard let digits = UInt8(exactly: bare.count).flatMap(Digits.init(rawValue:)),
@@ -92,14 +93,29 @@ extension Response {
     let end = trimmedEnd(typed)
     if isGrouped(typed, groupedLength, end: end) { return cut(typed, groupedLength, end) }
     if isGrouped(typed, groupedPass, end: end) { return cut(typed, groupedPass, end) }
+    let (width, count) = digits(typed, before: end)
     var length = Int(Digits.eight.rawValue)
     while let digits = Digits(rawValue: UInt8(truncatingIfNeeded: length)) {
-      if hasCodes(digits), end >= length, areDigits(typed, end - length..<end) {
-        return cut(typed, length, end)
-      }
+      if length <= count, hasCodes(digits) { return cut(typed, length * width, end) }
       length -= 1
     }
     return nil
+  }
+
+  /// The digits of one writing that end there, up to eight: the bytes of each, and how many.
+  private static func digits(_ typed: Secret, before end: Int) -> (width: Int, count: Int) {
+    for width in 1...4 where end >= width {
+      let last = TypedCharacter(typed, at: end - width)
+      guard last.length == width, case .digit(_, let script) = last.meaning else { continue }
+      var count = 1
+      while count < 8, end >= (count + 1) * width,
+        case .digit(_, script) = TypedCharacter(typed, at: end - (count + 1) * width).meaning
+      {
+        count += 1
+      }
+      return (width, count)
+    }
+    return (1, 0)
   }
 
   private static func cut(_ typed: Secret, _ length: Int, _ end: Int) -> (
@@ -120,8 +136,15 @@ extension Response {
 
   private static func trimmedEnd(_ typed: Secret) -> Int {
     var end = typed.count
-    while end > 0, isBlank(typed[end - 1]) { end -= 1 }
+    while let width = (1...3).first(where: { isBlank(typed, end - $0, width: $0) }) {
+      end -= width
+    }
     return end
+  }
+
+  private static func isBlank(_ typed: Secret, _ index: Int, width: Int) -> Bool {
+    let character = TypedCharacter(typed, at: index)
+    return index >= 0 && character.length == width && character.meaning == .blank
   }
 
   /// A backup code, or a pass, which has one more character in a group of its own.
@@ -145,22 +168,21 @@ extension Response {
     }
   }
 
-  private static func withoutSpacesAndHyphens(_ typed: Secret) -> Secret? {
-    var kept = 0
-    for index in 0..<typed.count where counts(typed[index]) { kept += 1 }
-    guard let bare = Secret(count: kept) else { return nil }
-    unsafe bare.withMutableBytes { bytes in
-      var position = 0
-      for index in 0..<typed.count where counts(typed[index]) {
-        // SAFETY: `bare` has a byte for each that is not ignored.
-        unsafe bytes[position] = typed[index]
-        position += 1
+  /// Without blanks and dashes, and with digits in ASCII. nil if out of memory.
+  private static func plain(_ typed: Secret) -> Secret? {
+    guard let bare = Secret(count: typed.count) else { return nil }
+    var (index, count) = (0, 0)
+    while index < typed.count {
+      let character = TypedCharacter(typed, at: index)
+      switch character.meaning {
+      case .digit(let value, script: _): bare.set(count, to: UInt8(ascii: "0") &+ value)
+      case .other: bare.set(count, to: typed[index])
+      case .blank, .dash: count -= 1
       }
+      (index, count) = (index + character.length, count + 1)
     }
-    return bare
+    return bare.slice(0..<count)
   }
-
-  private static func counts(_ byte: UInt8) -> Bool { !isBlank(byte) && byte != hyphen }
 
   /// The value of up to nine digits; 0 for more, as no code is that long; nil for anything but
   /// digits.

@@ -22,8 +22,12 @@ package func example(_ count: Int) throws -> Secret {
 
 /// The text of a file of the sources, by its path in them.
 package func textOfSources(_ path: String) throws -> String {
-  let root = #filePath.dropLast("Tests/TestSupport/Values.swift".count)
-  return try String(contentsOfFile: root + path, encoding: .utf8)
+  try String(contentsOfFile: pathInSources(path), encoding: .utf8)
+}
+
+/// The whole path of a file of the sources, by its path in them.
+package func pathInSources(_ path: String) -> String {
+  #filePath.dropLast("Tests/TestSupport/Values.swift".count) + path
 }
 
 /// The lines of a file in Tests/Vectors without its comments.

@@ -10,6 +10,10 @@ package struct ImportedAuthenticator {
   package var lastAccepted: UInt64?
   /// The clock offset that the other module allows for, in time steps.
   package var drift: Int32 = 0
+  /// What the source calls it, where it has names that can be shown.
+  package var name: Label?
+  /// Set in an app's export, which may hold many: counted from 1.
+  package var entry: Int?
 
   package func isSame(as stored: Authenticator) -> Bool {
     stored.parameters == parameters && constantTimeEquals(stored.secret, secret)
@@ -64,6 +68,11 @@ package struct Remark: Hashable, Sendable {
 
   package static func scratchCodes(_ count: Int) -> Remark {
     Remark("scratch-codes-weak", "\(counted(count, "scratch code")) (weak: 26 bits each)")
+  }
+
+  /// Of a kind that cannot be an authenticator here.
+  package static func skipped(_ entry: Int, _ problem: SourceProblem) -> Remark {
+    Remark("entry-skipped", "entry \(entry) left out: \(problem.text)")
   }
 
   /// They come after a line at which the other module stops looking.

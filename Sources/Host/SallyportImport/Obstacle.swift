@@ -1,5 +1,5 @@
 import Glibc
-import SallyportCore
+package import SallyportCore
 package import SallyportSupport
 package import SallyportSystem
 
@@ -33,6 +33,33 @@ package struct Obstacle: Error {
     let text = "line \(error.line): \(error.problem.text)"
     return error.problem.needsNewSecret
       ? Obstacle("line", text, enroll: "makes a new secret") : Obstacle("line", text)
+  }
+
+  /// A fault in an entry of an app's export, counted from 1.
+  package static func entry(_ number: Int, _ problem: SourceProblem) -> Obstacle {
+    Obstacle("entry", "entry \(number): \(problem.text)")
+  }
+
+  /// Of several entries of an export nobody said which are meant: most are of other places.
+  package static func several(_ entries: [(number: Int, name: Label?)]) -> Obstacle {
+    let lines = entries.map { "--entry \($0)" + ($1.map { "  # \($0.text)" } ?? "") }
+    return Obstacle("several-entries", "\(entries.count) entries: choose, or take --all") { _ in
+      lines
+    }
+  }
+
+  /// Of an export all was left out, as the remarks say.
+  package static func nothingOfUse(_ remarks: [Remark]) -> Obstacle {
+    Obstacle("nothing-of-use", remarks.map(\.text).joined(separator: "; "))
+  }
+
+  /// Pictures of Google Authenticator's export, counted from 1.
+  package static func missing(_ parts: [Int], of all: Int) -> Obstacle {
+    let pictures = parts.map { "\($0)" }.joined(separator: ", ")
+    return Obstacle(
+      "part-missing",
+      "of the \(all) pictures that Google Authenticator showed, number \(pictures) is missing: add its "
+        + "otpauth-migration line")
   }
 
   package static func store(_ trouble: StoreTrouble) -> Obstacle {

@@ -8,9 +8,11 @@ package struct SourceProblem: Error, Equatable, Sendable {
   package let text: String
   /// Whether the line is well formed, but asks for something that is not supported.
   let needsNewSecret: Bool
+  /// Whether an entry of an app is of a kind that has no place here: it is skipped, and named.
+  package let isOfOtherKind: Bool
 
-  private init(_ text: String, needsNewSecret: Bool = false) {
-    (self.text, self.needsNewSecret) = (text, needsNewSecret)
+  private init(_ text: String, needsNewSecret: Bool = false, isOfOtherKind: Bool = false) {
+    (self.text, self.needsNewSecret, self.isOfOtherKind) = (text, needsNewSecret, isOfOtherKind)
   }
 
   package static let empty = SourceProblem("the file is empty")
@@ -40,13 +42,59 @@ package struct SourceProblem: Error, Equatable, Sendable {
   }
 
   package static func period(_ seconds: UInt64) -> SourceProblem {
-    SourceProblem("the time step is \(seconds) s, expected 15 to 300", needsNewSecret: true)
+    SourceProblem(
+      "the time step is \(seconds) s, expected 15 to 300", needsNewSecret: true, isOfOtherKind: true
+    )
   }
 
-  package static func uri(_ error: OtpauthURI.Error) -> SourceProblem { SourceProblem(error.text) }
+  package static func uri(_ error: OtpauthURI.Error) -> SourceProblem {
+    SourceProblem(error.text, isOfOtherKind: error.isOfOtherKind)
+  }
+
+  // MARK: exports of apps
+
+  static let json = SourceProblem("not JSON from here on, or cut short")
+  static let xml = SourceProblem("not the XML that KeePass writes from here on, or cut short")
+  static let quotes = SourceProblem("a quote in a field is missing, or one too many")
+  static let columns = SourceProblem("not as many fields as the first line has")
+  static let protobuf = SourceProblem("the picture's data are cut short, or not what an app wrote")
+  static let migration = SourceProblem("not an otpauth-migration URI with data")
+
+  /// nil: one without a name here.
+  static func kind(_ name: String?) -> SourceProblem {
+    SourceProblem(
+      name.map { "codes of \($0) cannot be computed here" }
+        ?? "codes of a type that is not known here", isOfOtherKind: true)
+  }
+
+  /// nil: one without a name here.
+  static func hash(_ name: String?) -> SourceProblem {
+    SourceProblem(
+      "the algorithm is "
+        + (name.map { "\($0.uppercased())" } ?? "unknown") + ", expected SHA1, SHA256 or SHA512",
+      isOfOtherKind: true)
+  }
+
+  static func digits(_ count: UInt64) -> SourceProblem {
+    SourceProblem("its codes have \(count) digits, expected 6 to 8", isOfOtherKind: true)
+  }
+
+  /// A member of the format by its name.
+  static func value(_ name: String) -> SourceProblem {
+    SourceProblem("the value of \(name) is none that is read here")
+  }
 }
 
 extension OtpauthURI.Error {
+  fileprivate var isOfOtherKind: Bool {
+    switch self {
+    case .type, .range, .algorithm: true
+    case .scheme, .percentEncoding, .duplicate, .missing, .number, .secret, .secretLength,
+      .outOfMemory:
+      false
+    }
+  }
+
   fileprivate var text: String {
     switch self {
     case .scheme: "not an otpauth:// URI"

@@ -13,7 +13,7 @@ struct SourceText {
   }
 
   /// Where the lines begin.
-  private let start: Int
+  let start: Int
 
   /// `skipsMark`: leaves out the byte order mark that some editors write first.
   init(_ bytes: Secret, skipsMark: Bool = false) {
@@ -31,6 +31,20 @@ struct SourceText {
       start = end + 1
     }
     return lines
+  }
+
+  /// Of the line in which this byte is, from 1.
+  func lineNumber(at position: Int) -> Int {
+    var number = 1
+    for index in 0..<min(position, bytes.count) where bytes[index] == newline { number += 1 }
+    return number
+  }
+
+  /// The first byte that is not blank; 0 without one.
+  var firstByte: UInt8 {
+    var index = start
+    while isBlank(bytes[index]) || bytes[index] == newline { index += 1 }
+    return bytes[index]
   }
 
   /// The parts between whitespace, which is a space, a tab or a carriage return.
@@ -67,3 +81,5 @@ struct SourceText {
 
   private var newline: UInt8 { UInt8(ascii: "\n") }
 }
+
+func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }

@@ -26,6 +26,11 @@ package struct URIListLine: Sendable {
   /// Spelled as in the file; empty if the lines have no names.
   package let user: [UInt8]
   package let uri: Result<ReadURI, SourceProblem>
+  /// Set where the line is a picture of Google Authenticator's export.
+  package var export: Result<GoogleExport, SourceProblem>?
+
+  /// Whether it is such a picture, also where a user's name should stand.
+  package var isExport: Bool { export != nil || Secret(user).map(GoogleExport.isMeant) == true }
 
   /// The parts of a URI that are stored. Its label and issuer are only for apps.
   package struct ReadURI: Sendable {
@@ -47,6 +52,9 @@ package struct URIListLine: Sendable {
       let end = words[words.count - 1].upperBound
       guard start < end else { throw .tooFewWords }
       guard let bytes = text.bytes.slice(start..<end) else { throw .outOfMemory }
+      if GoogleExport.isMeant(bytes) {
+        export = Result { () throws(SourceProblem) in try GoogleExport(bytes) }
+      }
       uri = .success(try URIListLine.read(bytes))
     } catch {
       uri = .failure(error)
@@ -72,12 +80,20 @@ package struct URIListLine: Sendable {
     return (inside.lowerBound..<end, rest.first?.lowerBound ?? line.upperBound)
   }
 
-  private static func read(_ bytes: Secret) throws(SourceProblem) -> ReadURI {
+  static func read(_ bytes: Secret) throws(SourceProblem) -> ReadURI {
+    if isOfSteam(bytes) { throw .kind("Steam") }
     do throws(OtpauthURI.Error) {
       let uri = try OtpauthURI(bytes)
       return ReadURI(secret: uri.secret, parameters: uri.parameters, counter: uri.counter)
     } catch {
       throw .uri(error)
     }
+  }
+
+  /// As KeePassXC, Aegis and Ente write them.
+  private static func isOfSteam(_ uri: Secret) -> Bool {
+    let head = "otpauth://steam/".utf8
+    if uri.bytes(in: 0..<head.count).map(lowercased).elementsEqual(head) { return true }
+    return (0..<uri.count).contains { uri.holds("&encoder=steam", in: $0..<$0 + 14) }
   }
 }

@@ -170,6 +170,4 @@ package struct UsersOathToken: Sendable {
     else { throw .date }
     return date
   }
-
-  private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 }

@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportCore
 import SallyportImport
 
 extension Fuzzer {
@@ -64,6 +65,67 @@ extension Fuzzer {
         must((1...1024).contains(uri.secret.count), "a secret of \(uri.secret.count) bytes")
       }
     }
+  }
+}
+
+extension Fuzzer {
+  /// An app's export of any form: what is taken has a secret and its own number, a fault its line,
+  /// and a name can be shown.
+  static let appExport = Fuzzer(name: "app-export") { input in
+    do throws(AppExport.Failure) {
+      guard let export = try AppExport.read(secret(input)) else { return }
+      var last = 0
+      for entry in export.entries {
+        must(entry.number > last, "entry \(entry.number)")
+        last = entry.number
+        agrees(entry)
+      }
+    } catch {
+      switch error {
+      case .line(let fault):
+        must(isLine(fault.line, of: input) && fault.problem != .outOfMemory, "\(fault)")
+      case .sealed, .unknown, .tooLong: break
+      }
+    }
+  }
+
+  /// The data of a picture of Google Authenticator, with any bytes in the message.
+  static let googleExport = Fuzzer(name: "google-export") { input in
+    let head = Array("otpauth-migration://offline?data=".utf8)
+    // As text, and as the bytes of which text is made.
+    for uri in [head + input, head + base64(input)] {
+      do throws(SourceProblem) {
+        let export = try GoogleExport(secret(uri))
+        must((0..<export.parts).contains(export.part), "part \(export.part)")
+        for entry in export.entries { agrees(entry) }
+      } catch {
+        must(error != .outOfMemory, "\(error)")
+      }
+    }
+  }
+}
+
+private func base64(_ bytes: [UInt8]) -> [UInt8] {
+  let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  var (text, pending, bits): ([UInt8], UInt32, UInt32) = ([], 0, 0)
+  for byte in bytes {
+    (pending, bits) = (pending << 8 & 0xffff | UInt32(byte), bits + 8)
+    while bits >= 6 {
+      bits -= 6
+      text.append(letters[Int(pending >> bits & 63)])
+    }
+  }
+  return bits > 0 ? text + [letters[Int(pending << (6 - bits) & 63)]] : text
+}
+
+private func agrees(_ entry: AppEntry) {
+  switch entry.content {
+  case .success(let uri):
+    must((1...1024).contains(uri.secret.count), "a secret of \(uri.secret.count) bytes")
+  case .failure(let problem): must(problem != .outOfMemory, "out of memory")
+  }
+  if let name = entry.name {
+    must(!name.bytes.contains { $0 < 0x20 }, "a name that moves the cursor")
   }
 }
 

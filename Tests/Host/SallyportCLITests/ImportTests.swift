@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import TestSupport
 import Testing
 
 @testable import SallyportCLI
@@ -13,6 +14,7 @@ struct ImportedReport: Decodable {
       let name, type: String
       let digits: Int
       let lastAccepted: UInt64?
+      let entry: Int?
     }
     struct Note: Decodable { let code, text: String }
     let user: String?
@@ -115,6 +117,47 @@ struct ImportedReport: Decodable {
       "import", "uri", path, "--user", "bob", "--allow-missing", "--backup-codes", "3", "--json")
     let user = try #require(try outcome.json(ImportedReport.self).users.first)
     #expect(user.backupCodes.count == 3 && user.remarks.map(\.code) == ["secret-short"])
+  }
+
+  @Test func `of an app's export takes the entries that are named, or all, and none unasked`()
+    throws
+  {
+    let path = pathInSources("Tests/Vectors/exports/aegis.json")
+    func imported(_ more: String...) throws -> ImportedReport.User {
+      let fixed = ["import", "uri", path, "--user", "bob", "--allow-missing", "--json"]
+      let report = try bench.run(arguments: fixed + more).json(ImportedReport.self)
+      return try #require(report.users.first)
+    }
+    let refused = try imported()
+    #expect(refused.reasons.map(\.code) == ["several-entries"])
+    let text = bench.run("import", "uri", path, "--user", "bob", "--allow-missing").answer
+    #expect(text.contains("--entry 2  # bank:al") && text.contains("--entry 3  # key"))
+    let shown = try imported("--dry-run", "--all")
+    #expect(shown.authenticators.map(\.name) == ["web1:alice", "bank:al", "key"])
+    #expect(shown.authenticators.map(\.entry) == [1, 2, 3])
+    #expect(shown.remarks.filter { $0.code == "entry-skipped" }.count == 3)
+    #expect(try imported("--dry-run", "--entry", "4").reasons.map(\.code) == ["nothing-of-use"])
+    let some = try imported("--entry", "2", "--entry", "3")
+    #expect(some.result == "imported" && some.authenticators.map(\.entry) == [2, 3])
+    #expect(try imported("--entry", "3").result == "already-imported")
+    let none = bench.run("import", "uri", path, "--user", "bob", "--entry", "7")
+    #expect(none.status == 65 && none.aside.contains("no entry 7"))
+  }
+
+  @Test func `names an export that is sealed, and one that lacks its user or a picture`() throws {
+    let told = { (name: String, more: [String]) in
+      let path = pathInSources("Tests/Vectors/exports/\(name)")
+      let outcome = bench.run(arguments: ["import", "uri", path, "--allow-missing"] + more)
+      return (outcome.status, outcome.answer + outcome.aside)
+    }
+    let bob = ["--user", "bob"]
+    let sealed = told("aegis-sealed.json", bob)
+    #expect(sealed.0 == 65 && sealed.1.contains("an encrypted export of Aegis"))
+    #expect(sealed.1.contains("without \"Encrypt the vault\""))
+    #expect(told("andotp.json", []).0 == 64 && told("google.txt", []).0 == 64)
+    let part = told("google-part.txt", bob)
+    #expect(part.0 == 65 && part.1.contains("1 is missing"))
+    #expect(told("google.txt", bob + ["--entry", "3"]).0 == 0)
   }
 
   @Test func `reads standard input, and says what is wrong with a list`() throws {

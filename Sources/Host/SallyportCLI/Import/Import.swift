@@ -207,38 +207,9 @@ struct ImportPAMOath: ImportVerb {
   }
 }
 
-/// `sallyport import uri`
-struct ImportURI: ImportVerb {
-  static let configuration = CommandConfiguration(
-    commandName: "uri", abstract: "Import otpauth URIs: of one user, or a list of many.")
-
-  @Argument(help: "The file, a URI on each line, or - for standard input.")
-  var file = "-"
-
-  @Option(
-    help: ArgumentHelp(
-      "The user. Without it, each line begins with a user name.", valueName: "name"))
-  var user: String?
-
-  @OptionGroup var options: ImportOptions
-  @OptionGroup var shared: StoreOptions
-
-  func candidates(_ context: Context, at now: UnixTime) throws(CommandError) -> [Candidate] {
-    let list = URIList(try listContent(of: file, context), isOneUsers: user != nil)
-    return list.lines.map { line in
-      var candidate = Candidate(user: user.map { Array($0.utf8) } ?? line.user, line: line.number)
-      switch line.uri {
-      case .success(let uri): candidate.authenticator = uri.authenticator(&candidate.remarks)
-      case .failure(let problem): candidate.obstacle = .line(LineProblem(line.number, problem))
-      }
-      return candidate
-    }
-  }
-}
-
 extension ImportVerb {
   /// Reads a whole list. Warns if others can read or write it.
-  fileprivate func listContent(of path: String, _ context: Context) throws(CommandError) -> Secret {
+  func listContent(of path: String, _ context: Context) throws(CommandError) -> Secret {
     if path == "-" {
       do throws(Interruption) {
         if let all = try context.terminal.rest(limit: Limits.list) { return all }
@@ -278,6 +249,6 @@ extension CommandError {
 }
 
 /// A list to import, for a message.
-private func shownSource(_ path: String) -> String {
+func shownSource(_ path: String) -> String {
   path == "-" ? "standard input" : shownPath(path)
 }

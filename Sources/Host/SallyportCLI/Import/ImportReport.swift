@@ -100,10 +100,10 @@ extension Imported {
 
   var obstacles: [Obstacle]? { if case .not(let obstacles) = result { obstacles } else { nil } }
 
-  /// `phone, TOTP 6 digits 30 s`
+  /// `phone, TOTP 6 digits 30 s`; of an app's export with the number of its entry.
   var authenticatorTexts: [String] {
     zip(person.names, person.authenticators).map { name, one in
-      "\(name.text), "
+      (one.entry.map { "entry \($0): " } ?? "") + "\(name.text), "
         + description(of: one.parameters).split(separator: ",").joined()
     }
   }
@@ -116,8 +116,9 @@ extension Imported {
   }
 
   fileprivate struct Facts: Encodable {
-    struct LastAccepted: Encodable {
+    struct Source: Encodable {
       @OrNull var lastAccepted: UInt64?
+      @OrNull var entry: Int?
     }
     struct Remark: Encodable {
       let code, text: String
@@ -130,7 +131,7 @@ extension Imported {
     @OrNull var line: Int?
     @OrNull var file: String?
     let result: String
-    let authenticators: [Joined<AuthenticatorFacts, LastAccepted>]
+    let authenticators: [Joined<AuthenticatorFacts, Source>]
     let scratchCodes: Int
     let backupCodes: [String]
     let remarks: [Remark]
@@ -157,10 +158,10 @@ extension Imported {
   }
 
   private static func facts(_ name: Label, _ one: ImportedAuthenticator)
-    -> Joined<AuthenticatorFacts, Facts.LastAccepted>
+    -> Joined<AuthenticatorFacts, Facts.Source>
   {
     Joined(
       AuthenticatorFacts(one.parameters, name: name, after: one.lastAccepted),
-      Facts.LastAccepted(lastAccepted: one.lastAccepted))
+      Facts.Source(lastAccepted: one.lastAccepted, entry: one.entry))
   }
 }

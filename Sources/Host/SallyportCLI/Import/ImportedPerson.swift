@@ -48,12 +48,21 @@ struct ImportedPerson {
     }
     if authenticators.count > Enrollment.maximumAuthenticators {
       let most = Enrollment.maximumAuthenticators
+      let choice = choice
       obstacles.append(
         Obstacle(
           "too-many-authenticators",
-          "\(authenticators.count) authenticators, the maximum is \(most)"))
+          "\(authenticators.count) authenticators, the maximum is \(most)"
+        ) { _ in choice })
     }
     for one in authenticators { check(one.secret, force: force) }
+  }
+
+  /// The entries of an app's export, to choose one.
+  private var choice: [String] {
+    zip(names, authenticators).compactMap { name, one in
+      one.entry.map { "--entry \($0)  # \(name.text)" }
+    }
   }
 
   private mutating func check(_ secret: Secret, force: Bool) {
@@ -126,10 +135,12 @@ struct ImportedPerson {
     return used
   }
 
-  /// The names of the authenticators here; the source has none.
+  /// The names of the authenticators here: those of the source where it has some, no two of which
+  /// may look alike.
   var names: [Label] {
     authenticators.reduce(into: []) { names, one in
-      names.append(freeName(for: one.parameters.type, beside: names))
+      let free = one.name.flatMap { names.first(like: $0) == nil ? $0 : nil }
+      names.append(free ?? freeName(for: one.parameters.type, beside: names))
     }
   }
 

@@ -106,6 +106,11 @@ import Testing
     #expect(read(bare + [255, 2]) == nil && read(bare + [254]) == nil && read(bare + [4]) == nil)
     #expect(read(bare + [255] + Self.clock + [255] + Self.clock) == nil)
     #expect(read(bare + [255] + Self.clock + [0]) == nil)
+    for (count, isRead) in [(3, true), (4, false), (254, false)] {
+      let passes = [UInt8(count)] + [UInt8](repeating: 1, count: 17 * count)
+      #expect((read(bare + passes) != nil) == isRead)
+      #expect((read(bare + [255] + Self.clock + passes) != nil) == isRead)
+    }
     let far = [1, 0x61, 0xea, 0, 0] + Self.clock[5...]
     #expect(read(bare + [255] + far) == nil, "60,001 s")
   }

@@ -114,16 +114,15 @@ package struct LoginState: Equatable, Sendable {
     }
   }
 
-  /// Does not trust stored times in the future. Such a time of a bucket, a refund or a clock is set
-  /// to now, so that it earns no credit; a remembered origin or a slip with one is dropped. Known
-  /// origins stay: their times decide nothing, and setting the clock back by a second must not make
-  /// the owner a stranger.
+  /// Does not trust stored times in the future. Such a time of a bucket or a refund is set to now,
+  /// so that it earns no credit; a remembered origin or a slip with one is dropped. Known origins
+  /// stay: their times decide nothing, and setting the clock back by a second must not make the
+  /// owner a stranger. So does that of a token's clock: it earns nothing until it is past.
   package mutating func distrustFuture(_ now: UnixTime) {
     known.distrustFuture(now)
     other.distrustFuture(now)
     refunds.distrustFuture(now)
     if let slip, slip.time > now { self.slip = nil }
-    for index in authenticators.indices { authenticators[index].clock?.distrustFuture(now) }
     var believed: [RememberedOrigin] = []
     for one in remembered where one.granted <= now { believed.append(one) }
     remembered = believed

@@ -46,15 +46,13 @@ package struct TokenClock: Equatable, Sendable {
   }
 
   /// After a code was accepted: by what a fair clock may have drifted since the one before. What
-  /// that does not take is gone, but for the part of a second.
+  /// that does not take is gone, but for the part of a second. A time to come has earned nothing.
   mutating func learn(_ step: UInt64, of period: UInt32, at now: UnixTime) {
     let most = allowance(at: now)
     let rest = now.elapsed(since: since) % TokenClock.secondsOfASecond
     since = UnixTime(now.seconds &- Int64(rest))
     move(to: step, of: period, at: now, atMost: most)
   }
-
-  mutating func distrustFuture(_ now: UnixTime) { since = min(since, now) }
 }
 
 // Whatever is asked of an authenticator's time is asked of these.

@@ -13,7 +13,11 @@ import Testing
     let authenticators: [Authenticator]
   }
 
-  private struct Refusal: Decodable { let reason: String?, clockOffset: Int? }
+  private struct Listed: Decodable {
+    struct Token: Decodable, Equatable { let authenticator: String, clockOffset: Int }
+    struct User: Decodable { let tokens: [Token]? }
+    let users: [User]
+  }
 
   private func report() throws -> Report.Authenticator {
     let report = try bench.run("status", "--user", "alice", "--json").json(Report.self)
@@ -75,6 +79,8 @@ import Testing
     let done = bench.run(arguments: words, on: FakeTerminal([shownCode(at: bench.now)]))
     #expect(done.answer.contains("Enrolled as \"token\" (TOTP, 6 digits, every 30 s)."))
     #expect(try report().clockOffset == 0)
+    let tokens = try bench.run("list", "--json").json(Listed.self).users.map(\.tokens)
+    #expect(tokens == [[Listed.Token(authenticator: "token", clockOffset: 0)]])
   }
 
   @Test func `is no phone, and no counter`() throws {
@@ -82,5 +88,6 @@ import Testing
     #expect(counter.status == 64 && counter.aside.contains("a counter has no clock"))
     _ = try bench.enroll("alice", "--device", "phone")
     #expect(try report().device == nil && report().clockOffset == nil)
+    #expect(try bench.run("list", "--json").json(Listed.self).users.map(\.tokens) == [nil])
   }
 }

@@ -119,6 +119,7 @@ struct List: Verb {
 struct ListRow {
   let user: UserName
   private let authenticators: [String]
+  private let tokens: [Facts.Token]
   private let backupCodes: Int
   private let last: Use?
   private let suspended: [Suspension]
@@ -133,6 +134,9 @@ struct ListRow {
     (self.level, self.blocked) = (level, blocked)
     user = enrollment.user
     authenticators = enrollment.authenticators.map(\.name.text)
+    tokens = zip(enrollment.authenticators, state.authenticators).compactMap { one, values in
+      values.clock.map { Facts.Token(authenticator: one.name.text, clockOffset: $0.offset) }
+    }
     backupCodes = backupCodeCount(enrollment, state).left
     last = state.lastUse
     suspended = enrollment.suspended
@@ -156,13 +160,22 @@ struct ListRow {
     @OrNull var blocked: BlockFacts?
     /// Left out where nothing is.
     let suspended: [SuspensionFacts]?
+    /// The same.
+    let tokens: [Token]?
+
+    struct Token: Encodable {
+      let authenticator: String
+      /// In seconds, as in `status`.
+      let clockOffset: Int32
+    }
   }
 
   var facts: Facts {
     Facts(
       user: user.text, authenticators: authenticators, backupCodesLeft: backupCodes,
       lastLogin: UseFacts(last), level: LevelFacts(level), blocked: BlockFacts(blocked),
-      suspended: suspended.isEmpty ? nil : suspended.map(SuspensionFacts.init))
+      suspended: suspended.isEmpty ? nil : suspended.map(SuspensionFacts.init),
+      tokens: tokens.isEmpty ? nil : tokens)
   }
 }
 

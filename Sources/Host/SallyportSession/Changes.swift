@@ -17,21 +17,22 @@ extension Session {
     }
     seenBefore = try seen()
     let taken = pending.shape.authenticators.map(\.name)
+    let words = words(context)
     switch change {
     case .status, .enroll, .help: throw .refused(.changed)
     case .add(let given, let parameters):
       let name = given ?? freeName(for: parameters.type, beside: taken)
-      try prove(change.purpose(name), pending)
+      try prove(words.text(.codeToAdd, name.bytes), pending)
       let draft = try confirmed(name, parameters, context)
       return try carry(out: .add([draft], backupCodes: nil), "added", of: [name], pending, context)
     case .remove(let name):
-      try prove(change.purpose(name), pending)
+      try prove(words.text(.codeToRemove, name.bytes), pending)
       return try carry(out: .remove(name), "removed", of: [name], pending, context)
     case .rename(let name, let new):
-      try prove(change.purpose(name), pending)
+      try prove(words.text(.codeToRename, name.bytes, new.bytes), pending)
       return try carry(out: .rename(name, to: new), "renamed", of: [name, new], pending, context)
     case .renew:
-      try prove(change.purpose(nil), pending)
+      try prove(words.text(.codeToRenew), pending)
       return try renew(pending, context)
     }
   }
@@ -71,10 +72,10 @@ extension Session {
     }
   }
 
-  /// Asks for a code for this purpose, and uses it up. Only an accepted one lets the change go on.
-  func prove(_ purpose: [UInt8], _ pending: PendingLogin) throws(Ending) {
-    let prompt = bytes(of: "Verification code to ") + purpose + bytes(of: ": ")
-    let typed = try ask(prompt, echo: false)
+  /// Asks for a code, and uses it up. Only an accepted one lets the change go on. `question`: what
+  /// for; a colon ends it.
+  func prove(_ question: [UInt8], _ pending: PendingLogin) throws(Ending) {
+    let typed = try ask(joined(question, [0x20]), echo: false)
     let outcome = try found { () throws(StoreTrouble) in
       try authority.attempt(
         typed, knownAs: nil, by: pending.forChange, as: .last(givingBack: nil))
@@ -105,7 +106,7 @@ extension Session {
     }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
     let first = try draft.firstCode(
-      under: context.policy, in: Sentences(), now: Clock.now,
+      under: context.policy, in: loginWords(context), now: Clock.now,
       ask: { question throws(Ending) in try ask(question, echo: true) },
       show: { text throws(Ending) in try send(.text(text.bytes)) },
       // The command has the QR code, and draws it again itself.
@@ -177,14 +178,21 @@ extension Session {
         .error, .trouble(error, user: client.account.name.bytes, from: nil, .local(own: true)))
     }
     // Where this cannot be sent, the codes are sent all the same.
-    try? send(.text(Array(Self.firstOnes.utf8)))
+    try? send(.text(words(context).text(.keepAllCodes)))
     return codes
   }
 
-  private static let firstOnes =
-    "your backup codes were replaced, but the service could not say how many of these work: keep "
-    + "all, in this order, from left to right; only the first ones work, as many as your former "
-    + "set had when it was new"
+  // MARK: in which words
+
+  private func words(_ context: LoginContext) -> Sentences {
+    let language = context.policy.language
+    return .session(language == 0 ? nil : (try? store.catalog(of: language))?.1)
+  }
+
+  private func loginWords(_ context: LoginContext) -> Sentences {
+    let language = context.policy.language
+    return language == 0 ? Sentences() : (try? store.sentences(in: language)) ?? Sentences()
+  }
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when
   /// root takes a stolen one away.

@@ -20,7 +20,8 @@ extension Session {
       throw .refused(.changed)
     }
     try send(.text(helping.notice))
-    try prove(ChangeRequest.help(act, helping.person.name).purpose(nil), own)
+    let purpose = act.purpose(for: helping.person.name)
+    try prove(bytes(of: "Verification code to ") + purpose + bytes(of: ":"), own)
     try insistOnPresence()
     try insistOnSame(helping)
     let (id, inFleet) = try look(helping)

@@ -14,22 +14,6 @@ package enum ChangeRequest: Equatable, Sendable {
   case renew
   /// For somebody else, by a member of the helpdesk.
   case help(HelpAct, UserName)
-
-  /// The change that the prompt for the code names; nothing if no code is asked for.
-  package func purpose(_ name: Label?) -> [UInt8] {
-    func named(_ verb: StaticString, _ label: Label?) -> [UInt8] {
-      bytes(of: verb) + bytes(of: " \"") + (label?.bytes ?? []) + bytes(of: "\"")
-    }
-    switch self {
-    case .status, .enroll: return []
-    case .add: return named("add", name)
-    case .remove(let label): return named("remove", label)
-    case .rename(let label, let new):
-      return named("rename", label) + bytes(of: " to \"") + new.bytes + bytes(of: "\"")
-    case .renew: return bytes(of: "make new backup codes")
-    case .help(let act, let user): return act.purpose(for: user)
-    }
-  }
 }
 
 /// What a member of the helpdesk wants to do for somebody.
@@ -121,7 +105,7 @@ extension ChangeRequest {
 
 extension HelpAct {
   /// What the prompt for the helper's code names.
-  fileprivate func purpose(for user: UserName) -> [UInt8] {
+  package func purpose(for user: UserName) -> [UInt8] {
     let name = escaped(user.bytes, limit: 255)
     switch self {
     case .status: return bytes(of: "see the status of ") + name

@@ -8,6 +8,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from own import PASSWORD_PROMPT, Own, policy, running  # noqa: F401  a fixture
 from support.hosts import PASSWORD, SCRATCH, as_user
 from support.sallyport import MODULE, first_code, handed_out, sallyport
 from support.typist import Child
@@ -25,7 +26,7 @@ SUDO = as_user("alice", "sudo", "-k", "/bin/sh", "-c", "echo IN-$((6*7))")
 
 def sentences(language):
     lines = (SOURCES / language).read_text().splitlines()
-    return dict(line.split(" = ", 1) for line in lines if line and line[0] != "#")
+    return dict(line.split(" = ", 1) for line in lines if line and line[0] not in "#[")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -118,6 +119,23 @@ def test_enrolling_in_a_login_in_german(store):
     handed_out.extend(re.findall(r"(?:\w{4}-){3}\w{4}", shown))
     assert "IN-42" in shown and said["key_by_hand"] in shown and "Backup-Codes: Jeder gilt einmal." in shown, shown
     assert store.of("alice").exists()
+
+
+@pytest.mark.usefixtures("running")
+def test_a_user_changes_his_enrollment_in_his_language(store):
+    code = store.enroll(allow_missing=False).backup_codes[0]
+    policy("[rule alice]", "match_user = alice", "language = ja")
+    said = sentences("ja")
+    asked = prompt(said, "code_to_rename", name="phone", new="tablet")
+    for typed, ending in (("482913", said["code_refused"].partition("\\n")[0]), (code, "")):
+        own = Own("rename", "phone", "tablet")
+        assert own.until(PASSWORD_PROMPT) == 0
+        own.child.answer(PASSWORD)
+        assert own.until(asked) == 0, own.text
+        own.child.answer(typed)
+        own.finish()
+        assert ending in own.text and "%E3" not in own.text, own.text
+    assert [one["name"] for one in store.status()["authenticators"]] == ["tablet"]
 
 
 def test_a_catalog_with_a_mistake_leaves_english_and_doctor_says_where(store, sink):

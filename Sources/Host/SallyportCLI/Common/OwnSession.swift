@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport
@@ -61,9 +62,12 @@ extension SubjectOptions {
 struct OwnSession {
   private let context: Context
   let output: Output
+  /// What he reads, in the language that the policy has for him.
+  let words: Sentences
 
   init(_ context: Context, _ options: StoreOptions) {
     (self.context, output) = (context, context.output(options))
+    words = .session(context.ownCatalog)
   }
 
   /// How it ended well.
@@ -91,7 +95,7 @@ struct OwnSession {
     while true {
       switch try next(line) {
       case .prompt(let text, let echo):
-        let prompt = printable(text, limit: 500)
+        let prompt = Self.readable(text)
         var typed = try output.ask(prompt, echo: echo, or: consequence)
         while isShown, typed.isInversion {
           redraw()
@@ -99,7 +103,7 @@ struct OwnSession {
         }
         _ = line.send(FromUser.answer(typed).encoded())
       case .text(let text):
-        for row in text.split(separator: 0x0a) { output.say(printable(row, limit: 500)) }
+        for row in text.split(separator: 0x0a) { output.say(Self.readable(row)) }
       case .secret(let user, let name, let secret):
         isShown = true
         if case .add = change { consequence = .codeUsed }
@@ -110,9 +114,14 @@ struct OwnSession {
       case .passed(let user, let code, let end): return .passed(to: user, code, until: end)
       case .lent(let user, let tries): return .lent(to: user, tries: tries)
       case .refused(let refusal, let about):
-        throw .refused(refusal, about: printable(about, limit: 64))
+        throw .refused(refusal, about: printable(about, limit: 64), in: words)
       }
     }
+  }
+
+  /// In any language.
+  private static func readable(_ text: some Collection<UInt8>) -> String {
+    Label.isPresentable(text) ? String(decoding: text, as: UTF8.self) : printable(text, limit: 500)
   }
 
   /// What is enrolled.
@@ -164,5 +173,15 @@ struct OwnSession {
       let current = try? StateRecord.read(state.bytes(in: 0..<state.count))
     else { throw .session(.garbage) }
     return .status(enrollment, current.state)
+  }
+}
+
+extension Context {
+  /// The catalog of the language that the caller reads; nil for English, or where it or the policy
+  /// cannot be read.
+  fileprivate var ownCatalog: Secret? {
+    guard let account = try? Accounts.find(uid: effectiveUser) else { return nil }
+    let language = policy(at: nil, for: account, in: usualStore, warns: false).language
+    return language == 0 ? nil : (try? usualStore.catalog(of: language))?.1
   }
 }

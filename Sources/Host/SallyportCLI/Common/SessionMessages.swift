@@ -1,11 +1,16 @@
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
 import SessionProtocol
 
 extension CommandError {
   /// `sallyport-session` refused, about this name; nothing was changed.
-  static func refused(_ refusal: ChangeRefusal, about name: String) -> CommandError {
-    CommandError(refusal == .notHelper ? .notHelper : .other) { Message(refusal, name, at: $0) }
+  static func refused(
+    _ refusal: ChangeRefusal, about name: String, in words: Sentences = .session(nil)
+  ) -> CommandError {
+    CommandError(refusal == .notHelper ? .notHelper : .other) {
+      Message(refusal, name, at: $0, in: words)
+    }
   }
 
   /// `sallyport-session` said what is no answer, or nothing.
@@ -70,71 +75,72 @@ extension CommandError {
 
 extension Message {
   /// What `sallyport-session` refused.
-  init(_ refusal: ChangeRefusal, _ name: String, at invocation: Invocation) {
+  fileprivate init(
+    _ refusal: ChangeRefusal, _ name: String, at invocation: Invocation, in words: Sentences
+  ) {
     switch refusal {
     case .off:
       self.init(
-        "nobody but root looks at or changes enrollments here: the policy has self_service = no",
+        words.words(.selfServiceOff),
         .notPermitted,
         hints: [
           "sudo \(invocation.again())",
           "sudo sallyport config edit  # where root sets self_service = yes",
         ])
     case .disabled:
-      self.init("the policy has state = disabled: nothing was changed", .notPermitted)
+      self.init(words.words(.disabled), .notPermitted)
     case .level:
       self.init(
-        "the policy does not allow self-enrollment; ask root", .notPermitted,
+        words.words(.mayNotEnroll), .notPermitted,
         hints: ["sudo \(invocation.again())"])
     case .notEnrolled:
-      self.init("you are not enrolled", .noInput, hints: ["sallyport enroll"])
+      self.init(words.words(.notEnrolled), .noInput, hints: ["sallyport enroll"])
     case .enrolled:
       self.init(
-        "you are enrolled already", .exists,
+        words.words(.enrolledAlready), .exists,
         hints: ["sallyport status", "sallyport add  # adds another authenticator"])
     case .noSuchAuthenticator:
       self.init(
-        "you have no authenticator \"\(name)\"", .noInput,
+        words.words(.noSuchAuthenticator, name), .noInput,
         hints: ["sallyport status  # shows their names"])
     case .nameTaken:
       self.init(
-        "you already have an authenticator of that name, or of one that looks like it", .exists,
+        words.words(.nameTaken), .exists,
         hints: ["sallyport status"])
     case .tooMany:
       self.init(
-        "you have \(Enrollment.maximumAuthenticators) authenticators, the maximum", .exists,
+        words.words(.tooMany, "\(Enrollment.maximumAuthenticators)"), .exists,
         hints: ["sallyport status  # shows which one to remove"])
     case .last:
       self.init(
-        "\"\(name)\" is your last authenticator", .refused,
+        words.words(.lastAuthenticator, name), .refused,
         hints: ["sallyport add  # adds another one first"])
-    case .password: self.init("the password was not accepted: nothing was changed", .refused)
+    case .password: self.init(words.words(.passwordRefused), .refused)
     case .code:
       self.init(
-        "the code was not accepted (each works once: one that was used needs a wait for the next): "
-          + "nothing was changed", .refused)
+        words.words(.codeRefused), .refused)
     case .throttled:
-      self.init("too many wrong codes; a backup code is accepted", .refused)
+      self.init(words.words(.throttled), .refused)
     case .firstCode:
       self.init(
-        "no correct code: nothing was changed", .refused,
+        words.words(.noFirstCode), .refused,
         hints: [
           invocation.again(remark: "starts again, with a new secret"), Message.clockHint,
         ])
-    case .busy: self.init("another session of yours is going on", .busy)
+    case .busy: self.init(words.words(.anotherSession), .busy)
     case .root:
       self.init("root needs no session", .usage, hints: [invocation.command(invocation.verb)])
-    case .noAccount: self.init("you have no account on this machine", .noUser)
+    case .noAccount: self.init(words.words(.noAccount), .noUser)
     case .changed:
       self.init(
-        "the enrollment was changed meanwhile: nothing was changed by this", .busy,
+        words.words(.changedMeanwhile), .busy,
         hints: ["sallyport status"])
     case .failed:
       self.init(
-        "the service failed: nothing was changed; the log of the system says why", .busy)
+        words.words(.failed), .busy)
     case .unknown:
       self.init(
-        "the service failed: it is not known whether anything was changed", .busy,
+        words.words(.unknownOutcome), .busy,
         hints: [
           "sallyport status",
           "sallyport backup-codes --regenerate  # where nobody has seen the new codes",
@@ -145,7 +151,7 @@ extension Message {
       self.init(ofHelper: refusal, name, at: invocation)
     case .inFleet:
       self.init(
-        "the fleet has your enrollment, and does not show it to users of this host", .notPermitted,
+        words.words(.notShownByFleet), .notPermitted,
         hints: ["sudo \(invocation.again(remark: "on a host that enrolls"))"])
     }
   }

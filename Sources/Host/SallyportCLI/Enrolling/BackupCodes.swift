@@ -116,8 +116,9 @@ struct FreshBackupCodes {
   static let heading = "Backup codes: each works once, when the phone is not at hand."
 
   /// The text that shows the codes.
-  var text: String {
-    let heading = "\(FreshBackupCodes.heading) Not shown again."
-    return ([heading, ""] + columns(ofBackupCodes: shown) + [""]).joined(separator: "\n")
+  var text: String { text(under: "\(FreshBackupCodes.heading) Not shown again.") }
+
+  func text(under heading: String) -> String {
+    ([heading, ""] + columns(ofBackupCodes: shown) + [""]).joined(separator: "\n")
   }
 }

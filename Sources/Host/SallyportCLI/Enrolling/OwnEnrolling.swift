@@ -1,4 +1,5 @@
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportLogin
 import SallyportSupport
@@ -13,7 +14,7 @@ extension OwnSession {
   {
     let change = ChangeRequest.enroll(
       name: name, options.parameters, backupCodes: UInt8(clamping: codes))
-    try make(change, options, context, heading: "Second factor for", isFirst: true)
+    try make(change, options, context, heading: .secondFactorFor, isFirst: true)
   }
 
   func add(_ name: Label?, _ options: AuthenticatorOptions, _ context: Context)
@@ -21,11 +22,12 @@ extension OwnSession {
   {
     try make(
       .add(name: name, options.parameters), options, context,
-      heading: "Another authenticator for", isFirst: false)
+      heading: .anotherAuthenticatorFor, isFirst: false)
   }
 
   private func make(
-    _ change: ChangeRequest, _ options: AuthenticatorOptions, _ context: Context, heading: String,
+    _ change: ChangeRequest, _ options: AuthenticatorOptions, _ context: Context,
+    heading: SessionSentence,
     isFirst: Bool
   ) throws(CommandError) {
     var made: Draft?
@@ -35,13 +37,13 @@ extension OwnSession {
         let draft = try draft(
           for: user, named: name, secret: secret, options, context, isFirst: isFirst)
         draft.show(
-          "\(heading) \(user.text) on \(draft.issuer.text)", qr: options.qr, output, context)
+          words.words(heading, user.text, draft.issuer.text), qr: options.qr, output, context)
         made = draft
       }, redraw: { made?.showInverted(output) })
     guard case .done(_, let codes, _) = answer, let draft = made else {
       throw .session(.garbage)
     }
-    output.say("\(isFirst ? "Enrolled as" : "Added") \(draft.text(nil)).")
+    output.say(words.words(isFirst ? .enrolledAs : .added, draft.text(nil)))
     try show(codes)
   }
 
@@ -64,12 +66,12 @@ extension OwnSession {
       throw .session(.garbage)
     }
     try show(codes)
-    output.say("The old backup codes of \(user.text) no longer work.")
+    output.say(words.words(.oldCodesVoid, user.text))
   }
 
   private func show(_ codes: [Secret]) throws(CommandError) {
     if codes.isEmpty { return }
-    output.say(FreshBackupCodes((codes, nil)).text)
+    output.say(FreshBackupCodes((codes, nil)).text(under: words.words(.newBackupCodes)))
     if let number = output.terminal.failure { throw .backupCodesUnseen(errno: number) }
   }
 }

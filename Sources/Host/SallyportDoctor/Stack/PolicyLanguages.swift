@@ -1,5 +1,6 @@
 import OneTimePassword
 import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportSupport
 import SallyportSystem
@@ -35,6 +36,7 @@ extension Sentences {
     do throws(SettingsError) {
       var lines = try SettingsScanner(catalog)
       _ = try Sentences(catalog: catalog, &lines)
+      _ = try Sentences.session(in: catalog)
       return nil
     } catch {
       return error

@@ -207,11 +207,12 @@ let command = part(
   [
     .target(
       name: "PAMStack", dependencies: ["SallyportCore", "SallyportSupport"], swiftSettings: quick),
+    .target(name: "CDecryption", cSettings: inC, linkerSettings: withLibcrypto),
     .target(
       name: "SallyportImport",
       dependencies: [
         "OneTimePassword", "SallyportCore", "SallyportSystem", "SallyportAdministration",
-        "SallyportSupport", "CCommand",
+        "SallyportSupport", "CCommand", "CDecryption",
       ], swiftSettings: strict),
     .target(
       name: "SallyportDoctor",

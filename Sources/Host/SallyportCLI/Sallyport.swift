@@ -39,7 +39,9 @@ package struct Sallyport: ParsableCommand {
           ]),
         CommandGroup(
           name: "Authenticator",
-          subcommands: [Add.self, Remove.self, Rename.self, Resynchronize.self]),
+          subcommands: [
+            Add.self, Remove.self, Rename.self, Resynchronize.self, TokenVerbs.self,
+          ]),
         CommandGroup(
           name: "Policy",
           subcommands: [Require.self, Exempt.self, BlockUser.self, Config.self]),

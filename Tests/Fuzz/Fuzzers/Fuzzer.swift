@@ -9,9 +9,10 @@ struct Fuzzer: Sendable {
 
   /// Each has a directory in `corpus` and a list of words in `words`.
   static let all = [
-    appExport, base32, catalog, codes, enrollment, googleAuthenticator, googleExport, join, move,
-    note, otpauthURI, policy, qrCode, reserve, reserveAnswer, reserveQuestion, response,
-    serviceAnswer, serviceRequest, session, stack, state, uriList, usersOath,
+    appExport, base32, catalog, codes, enrollment, googleAuthenticator, googleExport, join,
+    keyContainer, move, note, otpauthURI, policy, qrCode, reserve, reserveAnswer, reserveQuestion,
+    response, serviceAnswer, serviceRequest, session, stack, state, token, tokenList, uriList,
+    usersOath,
   ]
 }
 

@@ -142,7 +142,7 @@ private func agrees(_ file: GoogleAuthenticatorFile, _ input: [UInt8]) {
     "an empty line at the end changes something")
 }
 
-private func isLine(_ number: Int, of text: [UInt8]) -> Bool {
+func isLine(_ number: Int, of text: [UInt8]) -> Bool {
   (1...text.count { $0 == UInt8(ascii: "\n") } + 1).contains(number)
 }
 

@@ -14,6 +14,9 @@ package struct Act: Equatable, Sendable {
     /// The level of the policy holds again.
     case level
     case adopt, `import`, prepare
+    case tokenAssign = "token-assign"
+    case tokenUnassign = "token-unassign"
+    case tokenForget = "token-forget"
     /// A store that was copied became this machine's.
     case newMachine = "prepare-new-machine"
     /// Everything was removed, for an image.

@@ -9,7 +9,7 @@ extension Act {
     case .enroll, .unenroll, .add, .remove, .rename, .resync, .pass, .restore, .revoke,
       .backupCodes, .adopt, .import, .prepare, .newMachine, .empty, .pamEnable, .pamDisable,
       .pamConfirm, .pamRevert, .configEdit, .configInstall, .fleetJoin, .fleetLeave, .fleetPush,
-      .fleetTake, .fleetFetch:
+      .fleetTake, .fleetFetch, .tokenAssign, .tokenUnassign, .tokenForget:
       return 1108
     }
   }

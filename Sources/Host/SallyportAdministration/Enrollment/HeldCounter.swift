@@ -3,7 +3,7 @@
 package enum HeldCounter {
   private static let offset: UInt64 = 1 << 63
   /// Beyond any token's.
-  private static let most: UInt64 = 1 << 62
+  package static let most: UInt64 = 1 << 62
 
   /// `last`: as it is kept.
   package static func isHeld(_ last: UInt64?) -> Bool {

@@ -7,9 +7,9 @@ package enum SecretForm: String, CaseIterable, Sendable {
 }
 
 extension Base32 {
-  /// As `decode`, and as authenticator apps read what a service shows: bits of the last letter that
-  /// belong to no byte are dropped, whatever they are. Of texts that lack a letter some apps make a
-  /// key, others do not: these are refused.
+  /// As `decode`, and as authenticator apps read what a service shows: bits of the last letter
+  /// that belong to no byte are dropped, whatever they are. Of texts that lack a letter some apps
+  /// make a key, others do not: these are refused.
   package static func decodeAsApps(_ text: Secret) throws(Error) -> Secret {
     do throws(Error) {
       return try decode(text)
@@ -50,7 +50,8 @@ package enum Hexadecimal {
     case outOfMemory
   }
 
-  /// Reads what people type and programs write: either case, with spaces, tabs and hyphens anywhere.
+  /// Reads what people type and programs write: either case, with spaces, tabs and hyphens
+  /// anywhere.
   package static func decode(_ text: Secret) throws(Error) -> Secret {
     var count = 0
     for index in 0..<text.count where !isBetween(text[index]) {

@@ -27,7 +27,8 @@ package struct MachineMark: Equatable, Sendable {
 
   /// A part that a machine does not tell is missing.
   package var parts: [Part: String]
-  /// The directories of those whom `prepare --new-machine` could not change, and when it ran first.
+  /// The directories of those whom `prepare --new-machine` could not change, and when it ran
+  /// first.
   package var left: [String] = []
   package var since = UnixTime(0)
 
@@ -108,8 +109,8 @@ extension Store {
   }
 
   /// Takes the store for this machine's where it says of no other; what the mark lacks is added.
-  /// One that cannot be read is left to doctor: no login needs it. What `machine` does, one command
-  /// does at a time.
+  /// One that cannot be read is left to doctor: no login needs it. What `machine` does, one
+  /// command does at a time.
   package func adopt(_ machine: @autoclosure () -> MachineMark) throws(StoreTrouble) {
     try put {
       let machine = machine()
@@ -126,9 +127,9 @@ extension Store {
     try Store(reserve: (root / "reserve").text, owner: .effectiveUser).dismantle()
   }
 
-  /// Removes and wipes what is enrolled, the reserve, the acts, what helpers did, the decoy and,
-  /// last, the mark. The next call removes what a crash leaves. Throws ENOTEMPTY where something
-  /// cannot be removed.
+  /// Removes and wipes what is enrolled, the tokens, the reserve, the acts, what helpers did, the
+  /// decoy and, last, the mark. The next call removes what a crash leaves. Throws ENOTEMPTY where
+  /// something cannot be removed.
   package func empty() throws(StoreTrouble) {
     try leaveReserve()
     try changing { users throws(StoreTrouble) in
@@ -140,6 +141,7 @@ extension Store {
       }
       try leaveActs()
       let top = try topFolder()
+      if try top.has(Store.tokens) { try top.takeAway(Store.tokens) }
       if try top.has(Store.helpdesk) { try top.takeAway(Store.helpdesk) }
       if try top.has("decoy") { try top.takeAway("decoy") }
       try top.remove(Store.mark)

@@ -10,7 +10,10 @@ import SallyportSystem
 struct Import: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Import enrollments of other modules: nobody has to scan again.",
-    subcommands: [ImportGoogleAuthenticator.self, ImportPAMOath.self, ImportURI.self])
+    subcommands: [
+      ImportGoogleAuthenticator.self, ImportPAMOath.self, ImportURI.self, ImportCSV.self,
+      ImportPSKC.self,
+    ])
 }
 
 /// A verb that imports. Each reads its own kind of source.
@@ -207,7 +210,7 @@ struct ImportPAMOath: ImportVerb {
   }
 }
 
-extension ImportVerb {
+extension Verb where Shared == StoreOptions {
   /// Reads a whole list. Warns if others can read or write it.
   func listContent(of path: String, _ context: Context) throws(CommandError) -> Secret {
     if path == "-" {

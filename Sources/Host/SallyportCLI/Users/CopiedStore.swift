@@ -21,6 +21,8 @@ struct CopiedStore {
     var counters: [String]?
     /// As `NAME: why`.
     var failed: [String]?
+    /// How many of the inventory were taken over.
+    var tokens: Int?
   }
 
   /// Refuses what may have been used on the other machine. Each enrollment is changed by one write,
@@ -31,7 +33,7 @@ struct CopiedStore {
     let isCopy = (try? context.machine.difference(from: store)) != []
     if !isCopy, rest == nil {
       output.answer(
-        Answer(users: [], counters: [], failed: []),
+        Answer(users: [], counters: [], failed: [], tokens: 0),
         "The store was made on this machine. Nothing was changed.")
       return Sysexit.done.rawValue
     }
@@ -50,11 +52,20 @@ struct CopiedStore {
     let done = try context.recorder(shared).record(.newMachine, isDone: isDone) {
       () throws(CommandError) in try takeOver(names, rest, isCopy: isCopy, at: now)
     }
-    tell(done.taken, done.failed, done.until > now ? done.until : nil)
+    tell(done.taken, done.failed, tokens: done.tokens, done.until > now ? done.until : nil)
     return (done.failed.isEmpty ? Sysexit.done : .badData).rawValue
   }
 
-  private typealias TakenOver = (taken: [Enrollment], failed: [String], until: UnixTime)
+  /// In the mark, before the file of a token.
+  private static let tokens = "tokens/"
+
+  private static func token(_ left: String) -> String? {
+    left.hasPrefix(tokens) ? String(left.dropFirst(tokens.count)) : nil
+  }
+
+  private typealias TakenOver = (
+    taken: [Enrollment], failed: [String], tokens: Int, until: UnixTime
+  )
 
   private func takeOver(
     _ names: [StoredName], _ rest: MachineMark?, isCopy: Bool, at now: UnixTime
@@ -68,10 +79,18 @@ struct CopiedStore {
           until = max(until, copy.until ?? until)
         }
       } catch {
-        failed.append(tell(error, of: name))
+        failed.append(tell(error, of: name.directory, user: name.user?.typedOrShown))
         // No name of a user's directory has a blank.
         if !name.directory.contains(where: \.isWhitespace) { left.append(name.directory) }
       }
+    }
+    let again = isCopy ? nil : rest?.left.compactMap { CopiedStore.token($0) } ?? []
+    let tokens = try storing { () throws(StoreTrouble) in
+      try store.distrustTokens(named: again, at: now)
+    }
+    for (file, trouble) in tokens.failed {
+      failed.append(tell(trouble, of: CopiedStore.tokens + file, user: nil))
+      if !file.contains(where: \.isWhitespace) { left.append(CopiedStore.tokens + file) }
     }
     try storing { () throws(StoreTrouble) in
       if !isCopy, var mark = rest {
@@ -82,15 +101,14 @@ struct CopiedStore {
         try context.markCopy(store, shared, left: left, since: now)
       }
     }
-    return (done, failed, until)
+    return (done, failed, tokens.done, until)
   }
 
-  private func tell(_ error: StoreTrouble, of name: StoredName) -> String {
-    var invocation = Invocation(
-      verb: "prepare", user: name.user?.typedOrShown, store: shared.store)
+  private func tell(_ error: StoreTrouble, of name: String, user: String?) -> String {
+    var invocation = Invocation(verb: "prepare", user: user, store: shared.store)
     invocation.typed = ["prepare", "--new-machine"] + (shared.store.map { ["--store", $0] } ?? [])
     let message = Message(error, at: invocation)
-    let text = "\(name.directory): \(message.text)"
+    let text = "\(name): \(message.text)"
     let written = Message(text, message.status, hints: message.hints).written
     context.terminal.write(Array(written.utf8), to: .aside)
     return text
@@ -106,12 +124,17 @@ struct CopiedStore {
     return try store.distrustCopy(stored: name, at: context.now)
   }
 
-  private func tell(_ done: [Enrollment], _ failed: [String], _ until: UnixTime?) {
+  private func tell(
+    _ done: [Enrollment], _ failed: [String], tokens: Int, _ until: UnixTime?
+  ) {
     func names(_ enrollments: [Enrollment]) -> [String] { enrollments.map(\.user.text) }
     let counters = done.filter { $0.authenticators.contains { $0.parameters.type == .hotp } }
     let codes = done.filter { $0.backupCodes != nil }
     let invocation = Invocation(verb: "prepare", user: "NAME", store: shared.store)
     var lines = ["\(counted(done.count, "enrollment")) taken over, \(failed.count) not."]
+    if tokens > 0 {
+      lines.append("\(counted(tokens, "token")) of the inventory as well, for who gets them next.")
+    }
     if let until, let time = fact(until) { lines.append("Codes are accepted again at \(time).") }
     if !codes.isEmpty {
       lines.append("No backup codes now: \(listed(names(codes))). New ones, good at once:")
@@ -126,7 +149,7 @@ struct CopiedStore {
       lines.append("with a new secret or both machines join a fleet.")
     }
     output.answer(
-      Answer(users: names(done), counters: names(counters), failed: failed),
+      Answer(users: names(done), counters: names(counters), failed: failed, tokens: tokens),
       lines.joined(separator: "\n"))
   }
 

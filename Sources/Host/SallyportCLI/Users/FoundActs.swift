@@ -174,6 +174,11 @@ struct ToldAct {
     return verb.phrase(of: self)
   }
 
+  fileprivate var tokens: String {
+    let serials = record.all("token").map { printable($0, limit: 64) }
+    return serials.isEmpty ? "tokens" : "the token \(serials.joined(separator: ", "))"
+  }
+
   fileprivate var services: String {
     record.all("service").map { printable($0, limit: 64) }.joined(separator: ", ")
   }
@@ -182,7 +187,7 @@ struct ToldAct {
   private var details: String {
     let told = [
       "act", "by", "loginuid", "claimed", "for", "via", "stage", "authenticator", "new", "service",
-      "file", "replaces",
+      "file", "replaces", "token",
     ]
     let rest = record.fields.filter { !told.contains($0.key) }
     return rest.map { ", \($0.key) \(printable($0.value, limit: 255))" }.joined()
@@ -202,6 +207,7 @@ extension Act.Verb {
     return switch self {
     case .enroll where act.value("replaces") != nil:
       "\(whom) with \(names), by a pass, in place of all before"
+    case .import where act.value("for") == nil: "tokens"
     case .enroll, .import: "\(whom) with \(names)"
     case .unenroll: "all that \(whom) had enrolled"
     case .add: "\(names) for \(whom)"
@@ -216,6 +222,9 @@ extension Act.Verb {
     case .revoke: "the passes of \(whom)"
     case .backupCodes: "new backup codes for \(whom)"
     case .adopt: "\(whom) the enrollment of another uid or name"
+    case .tokenAssign: "\(act.tokens) to \(whom)"
+    case .tokenUnassign: "\(act.tokens) back from \(whom)"
+    case .tokenForget: act.tokens
     case .prepare: "the store"
     case .newMachine: "a copied store for this machine's"
     case .empty: "all enrollments from the store"
@@ -250,7 +259,9 @@ extension Act.Verb {
     case .revoke: ("ended", "end")
     case .backupCodes, .fleetJoin: ("made", "make")
     case .prepare: ("prepared", "prepare")
-    case .newMachine: ("took", "take")
+    case .newMachine, .tokenUnassign: ("took", "take")
+    case .tokenAssign: ("gave", "give")
+    case .tokenForget: ("forgot", "forget")
     case .pamEnable: ("turned on", "turn on")
     case .pamDisable: ("turned off", "turn off")
     case .pamConfirm: ("confirmed", "confirm")

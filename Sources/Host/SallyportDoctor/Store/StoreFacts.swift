@@ -13,7 +13,8 @@ struct StoreFacts {
   /// Why the directories of users could not be listed.
   var error: StoreTrouble?
   var decoyError: StoreTrouble?
-  /// The store's directory, its `users` and, where there are any, its `acts` and `helpdesk`.
+  /// The store's directory, its `users` and, where there are any, its `acts`, `helpdesk` and
+  /// `tokens`.
   var directories: [String: FileFacts] = [:]
   /// Paths of files that a crash left behind: they belong to no user and are older than a minute.
   var leftovers: [String] = []
@@ -34,6 +35,9 @@ struct StoreFacts {
   var notTakenOver: [String] = []
   /// Why the mark of the machine cannot be read.
   var markError: StoreTrouble?
+  /// Why a token of the inventory cannot be read: the first one.
+  var tokenError: StoreTrouble?
+  var tokens = 0
   /// Whether the caller may not read the store.
   var isClosed = false
 
@@ -98,7 +102,7 @@ extension StoreFacts {
   ) {
     self.path = path
     knowsAllAccounts = NameSources(of: "passwd", on: machine).areFiles
-    for directory in [path, "\(path)/users", "\(path)/acts", "\(path)/helpdesk"] {
+    for directory in [path, "\(path)/users", "\(path)/acts", "\(path)/helpdesk", "\(path)/tokens"] {
       directories[directory] = machine.file(directory).value
     }
     disk = machine.disk(path)
@@ -118,11 +122,25 @@ extension StoreFacts {
     } catch {
       markError = error
     }
+    readTokens(in: store)
     do throws(StoreTrouble) {
       _ = try store.loadDecoy(for: [])
     } catch {
       decoyError = error
     }
+  }
+
+  private mutating func readTokens(in store: Store) {
+    var (count, trouble) = (0, StoreTrouble?.none)
+    do throws(StoreTrouble) {
+      try store.eachToken { _, read in
+        count += 1
+        if case .failure(let error) = read { trouble = trouble ?? error }
+      }
+    } catch {
+      trouble = error
+    }
+    (tokens, tokenError) = (count, trouble)
   }
 
   func users(

@@ -18,7 +18,7 @@ struct StoreFindings {
         .unseen("store-closed", area, "only root can read the store: not checked", fixes: [fix])
       ]
     }
-    return [parent, label, machine, directories, decoy, leftovers].compactMap { $0 } + space
+    return [parent, label, machine, directories, tokens, decoy, leftovers].compactMap { $0 } + space
       + [fileSystem, writing].compactMap { $0 } + store.users.flatMap(findings)
       + RenamedFindings(store: store, option: option).all + people
   }
@@ -112,6 +112,14 @@ struct StoreFindings {
     return .warning(
       "store-directories", area, "\(first.key) shows others who is enrolled (mode \(mode))",
       fixes: open.map { .command("chmod 0700 \(shellQuoted($0.key))") })
+  }
+
+  /// No login needs them.
+  private var tokens: Finding? {
+    if store.error != nil { return nil }
+    if let error = store.tokenError { return finding("store-tokens", .warning, error) }
+    if store.tokens == 0 { return nil }
+    return .ok("store-tokens", area, "the inventory of tokens can be read")
   }
 
   private var decoy: Finding? {

@@ -53,9 +53,19 @@ package struct StoreFolder: ~Copyable {
     return made.name
   }
 
-  /// Writes a new file, and syncs it. If this throws, some of it may be there.
-  package func write(_ text: Secret, as name: Path) throws(StoreTrouble) {
-    try SallyportSystem.write(text, as: name, in: directory.descriptor, path)
+  /// Writes a new file, and syncs it unless the caller syncs many at once. If this throws, some of
+  /// it may be there.
+  package func write(_ text: Secret, as name: Path, synced: Bool = true) throws(StoreTrouble) {
+    try SallyportSystem.write(text, as: name, in: directory.descriptor, path, synced)
+  }
+
+  /// Calls `body` while this directory is locked against others who do the same.
+  package func locked<Value>(_ body: () -> Value) throws(StoreTrouble) -> Value {
+    let number = number
+    var start: UInt64 = 0
+    try store.timeout.acquire("flock", path, since: &start) { sys_lock_directory(number) }
+    defer { sys_unlock_directory(number) }
+    return body()
   }
 
   /// Gives what was made another name. Throws `exists` if that is taken.

@@ -1,0 +1,1 @@
+#include "CDecryption.h"

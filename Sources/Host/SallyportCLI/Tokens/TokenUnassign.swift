@@ -1,0 +1,215 @@
+import ArgumentParser
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import SallyportLogin
+import SallyportSupport
+import SallyportSystem
+
+/// `sallyport token unassign`
+struct TokenUnassign: Verb {
+  static let configuration = CommandConfiguration(
+    commandName: "unassign", abstract: "Take a token back from its user, after checking a code.",
+    discussion: """
+      As remove does: the user's last authenticator is not taken away. The token keeps what was \
+      used of it, so that none of its codes is good again for the next user.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("The token's serial number.", valueName: "serial"),
+    completion: .custom(Completions.tokens))
+  var serial: String
+
+  @Flag(help: "Take it without a code.")
+  var force = false
+
+  @OptionGroup var policy: PolicyOptions
+  @OptionGroup var users: UserOptions
+  @OptionGroup var shared: StoreOptions
+
+  func user(in context: Context) -> String? {
+    guard let store = try? context.store(shared), let token = try? store.known(serial) else {
+      return nil
+    }
+    return token.holder?.user.typedOrShown
+  }
+
+  func invocation(in context: Context) -> Invocation {
+    Invocation(verb: "token unassign", user: user(in: context), store: shared.store)
+  }
+
+  private struct Answer: Encodable {
+    let serial, user: String
+    /// Whether the user had it.
+    let removed: Bool
+  }
+
+  func run(in context: Context) throws(CommandError) {
+    let store = try context.store(shared)
+    let token = try store.known(serial)
+    guard let holder = token.holder else { throw .nobodyHas(token) }
+    let subject = Subject(
+      user: holder.user.typedOrShown, users: users, store: store,
+      isStoreNamed: shared.store != nil, output: context.output(shared), context: context)
+    if let found = try held(token, by: holder, subject) {
+      try found.check()
+      try found.person.rehearse()
+      if !force {
+        try found.person.prove("Verification code: ", try found.person.enrolled(), subject)
+      }
+    }
+    var wasHeld = false
+    try subject.recorder.record(
+      .tokenUnassign, for: holder.user, [Act.Fact("token", token.serial.bytes)]
+    ) { () throws(CommandError) in
+      try store.exclusively { () throws(CommandError) in wasHeld = try take(token, subject) }
+    }
+    let (user, serial) = (holder.user.text, token.serial.text)
+    subject.output.answer(
+      Answer(serial: serial, user: user, removed: wasHeld),
+      !wasHeld
+        ? "\(serial) is nobody's now. \(user) did not have it: codes up to now count as used."
+        : "\(serial) is nobody's now, and is removed from \(user).")
+  }
+
+  /// The person with the authenticator, by the name of then or, where the account has another one
+  /// by now, by its uid; nil where nobody has it for certain. What cannot be known throws.
+  private func held(_ token: Token, by holder: Token.Holder, _ subject: Subject)
+    throws(CommandError) -> HeldToken?
+  {
+    if let found = try search(token, subject) { return found }
+    guard let uid = holder.uid,
+      let other = try storing({ () throws(StoreTrouble) in try Accounts.find(uid: uid) }),
+      other.name != holder.user
+    else { return nil }
+    var renamed = subject
+    renamed.user = other.name.typedOrShown
+    return try search(token, renamed)
+  }
+
+  private func search(_ token: Token, _ subject: Subject) throws(CommandError) -> HeldToken? {
+    do throws(CommandError) {
+      return try HeldToken(token, of: try subject.person(policy, usesPolicy: !force))
+    } catch {
+      if error.isAbsence { return nil }
+      throw error
+    }
+  }
+
+  /// Called while no token is assigned; false: nobody had it. First what was learnt of it, then
+  /// the person, then the inventory: a crash in between leaves a token that is assigned and that
+  /// she does not have, of which all codes up to then count as used by the next call.
+  private func take(_ token: Token, _ subject: Subject) throws(CommandError) -> Bool {
+    let (store, context) = (subject.store, subject.context)
+    let now = try storing { () throws(StoreTrouble) in try store.token(token.serial) }
+    guard let now, let holder = now.holder, holder == token.holder,
+      now.authenticator.id == token.authenticator.id
+    else { throw .tokenChanged(token) }
+    // As it is now: it may have been given to her, or used, since it was looked at.
+    let found = try held(now, by: holder, subject)
+    var back = now.distrusted(at: try context.time())
+    if let found {
+      try found.check()
+      back = now.returned(found.values, at: try context.time())
+      back.holder = holder
+      let learnt = back
+      try storing { () throws(StoreTrouble) in try store.replace(learnt) }
+      try found.person.amend(.remove(found.name), of: try found.person.enrolled())
+      if try search(now, subject) != nil { throw .tokenChanged(token) }
+    }
+    back.holder = nil
+    let nobodys = back
+    try storing { () throws(StoreTrouble) in try store.replace(nobodys) }
+    return found != nil
+  }
+}
+
+/// A token that somebody has as an authenticator.
+struct HeldToken {
+  let person: any Person
+  let name: Label
+  /// What logins made of it.
+  let values: AuthenticatorState
+  private let names: [Label]
+
+  /// nil where it is certain that the person does not have it. On files the secret says so: after
+  /// `restore` it has another id. Of people in a fleet no secret is here. Throws where it may come
+  /// back, or may be one of another id.
+  init?(_ token: Token, of person: any Person) throws(CommandError) {
+    let (enrollment, state) = try person.enrolledRecord()
+    try HeldToken.checkSuspended(token, person, enrollment)
+    let own = enrollment.authenticators.first { HeldToken.isSame($0, token, person) }
+    guard let own else {
+      let alike = enrollment.authenticators.first {
+        person.isInFleet && $0.parameters == token.authenticator.parameters
+          && ($0.clockOffset == nil) == (token.authenticator.clockOffset == nil)
+      }
+      if let alike { throw .mayBeToken(token, alike.name) }
+      return nil
+    }
+    var known = state
+    known.reconcile(with: enrollment)
+    guard let values = known.authenticators.first(where: { $0.id == own.id }) else { return nil }
+    (self.person, name, self.values) = (person, own.name, values)
+    names = enrollment.authenticators.map(\.name)
+  }
+
+  static func isSame(_ one: Authenticator, _ token: Token, _ person: any Person) -> Bool {
+    person.isInFleet
+      ? one.id == token.authenticator.id
+      : one.parameters == token.authenticator.parameters
+        && constantTimeEquals(one.secret, token.authenticator.secret)
+  }
+
+  /// What a login with a pass has replaced comes back by `restore`.
+  private static func checkSuspended(
+    _ token: Token, _ person: any Person, _ enrollment: Enrollment
+  ) throws(CommandError) {
+    let now = try person.context.time()
+    for one in enrollment.suspended where now < one.until {
+      let former = try person.former(one, enrollment.id)
+      let isThere = former.authenticators.contains {
+        person.isInFleet
+          ? $0.parameters == token.authenticator.parameters : isSame($0, token, person)
+      }
+      if isThere { throw .tokenSuspended(token, until: one.until) }
+    }
+  }
+
+  /// As `remove` does.
+  func check() throws(CommandError) {
+    try checking(names) { (names) throws(EnrollmentChange.Flaw) in try names.check(removing: name) }
+  }
+}
+
+extension CommandError {
+  fileprivate static func nobodyHas(_ token: Token) -> CommandError {
+    CommandError {
+      Message(
+        "nobody has the token \(token.serial.text)", .noInput,
+        hints: [Invocation(verb: $0.verb, store: $0.store).command("token list")])
+    }
+  }
+
+  fileprivate static func tokenSuspended(_ token: Token, until end: UnixTime) -> CommandError {
+    CommandError {
+      Message(
+        "\($0.who) had \(token.serial.text) before a login with a pass, and may get it back until "
+          + "\(endText(end)): nothing was changed", .refused,
+        hints: [
+          Invocation(verb: $0.verb, user: $0.user, store: $0.store)
+            .command("restore", remark: "brings it back now")
+        ])
+    }
+  }
+
+  fileprivate static func mayBeToken(_ token: Token, _ name: Label) -> CommandError {
+    CommandError {
+      let own = Invocation(verb: $0.verb, user: $0.user, store: $0.store)
+      return Message(
+        "\"\(name.text)\" of \($0.who) may be \(token.serial.text), and the fleet does not show "
+          + "its secret: nothing was changed", .refused,
+        hints: [own.command("remove", shellQuoted(name.text), remark: "if it is")])
+    }
+  }
+}

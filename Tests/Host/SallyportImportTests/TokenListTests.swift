@@ -1,0 +1,165 @@
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import TestSupport
+import Testing
+
+@testable import SallyportImport
+
+@Suite struct `A list of tokens` {
+  /// The secret of the RFCs in both forms, and another one.
+  private let hex = "3132333435363738393031323334353637383930"
+  private let base32 = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+
+  private func list(
+    _ text: String, in form: SecretForm? = nil, _ columns: String? = nil,
+    standard: CodeParameters = .standard
+  ) throws -> TokenList {
+    try TokenList(
+      secret(text), in: form, columns.flatMap { TokenColumn.list($0) }, standard: standard)
+  }
+
+  private func told(_ list: TokenList) -> [String] {
+    list.tokens.map { one in
+      let kind =
+        switch one.parameters.type {
+        case .totp(let period): "totp \(period)"
+        case .hotp: "hotp \(one.lastAccepted.map { "\($0)" } ?? "-")"
+        }
+      let user = one.user.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
+      return "\(one.line) \(one.serial.text) \(kind) \(one.parameters.digits.rawValue)\(user)"
+    }
+  }
+
+  @Test(arguments: [
+    (
+      "azure.csv",
+      ["2 1234567 totp 30 6 alice@example.org", "3 1234568 totp 60 6 bob@example.org"], 0
+    ),
+    ("feitian.txt", ["1 2600109990001 totp 30 6", "2 2600109990002 totp 30 6"], 0),
+    ("token2.csv", ["2 86543210 totp 30 6", "3 86543211 totp 30 6"], 0),
+    ("protectimus.csv", ["2 PT0000001 totp 30 6", "3 PT0000002 totp 30 6"], 0),
+    ("yubico-traditional.csv", ["2 ubnu00112233 hotp - 6", "4 ubnu00112234 hotp - 8"], 2),
+    ("yubico.csv", ["1 508326 hotp - 6", "3 1382042 hotp - 6"], 1),
+    (
+      "oath.csv",
+      [
+        "1 Token001 totp 30 6", "2 Token002 totp 30 8", "3 Token003 hotp 4 6",
+        "4 Token004 totp 60 6",
+      ], 0
+    ),
+  ]) func `is read as its vendor writes it`(name: String, wanted: [String], leftOut: Int) throws {
+    let list = try list(try textOfSources("Tests/Vectors/tokens/\(name)"))
+    #expect(told(list) == wanted)
+    #expect(list.leftOut == leftOut)
+    #expect(bytes(list.tokens[0].secret) == Array("12345678901234567890".utf8))
+  }
+
+  @Test func `has what the line does not say from the options`() throws {
+    let standard = try #require(
+      CodeParameters(type: .totp(period: 60), algorithm: .sha256, digits: .eight))
+    let token = try list("1,\(hex)\n", standard: standard).tokens[0]
+    #expect(token.parameters == standard)
+    let rows = "serial,secret,algorithm,digits\n1,\(hex),HMAC-SHA512,7\n2,\(hex),,\n"
+    let both = try list(rows, standard: standard).tokens.map(\.parameters)
+    #expect(both[0] == CodeParameters(type: .totp(period: 60), algorithm: .sha512, digits: .seven))
+    #expect(both[1] == standard)
+    let counted = try #require(CodeParameters(type: .hotp, algorithm: .sha1, digits: .six))
+    #expect(told(try list("1,\(hex),,,9\n", standard: counted)) == ["1 1 hotp 8 6"])
+  }
+
+  @Test func `may have quotes, blank lines, comments, a separator line and columns by name`() throws
+  {
+    let quoted = """
+      sep=;
+
+      # from the vendor
+      "Model";"Serial Number";"Secret Key"
+      "X ""2"";
+      blue";="0012";"\(base32)"
+       Y ; 13 ; \(base32.lowercased())\u{20}
+      """
+    #expect(told(try list(quoted)) == ["5 0012 totp 30 6", "7 13 totp 30 6"])
+    let named = "x,\(hex),7,alice\n"
+    #expect(
+      told(try list(named, in: nil, "-,secret,serial,user")) == ["1 7 totp 30 6 alice"])
+    #expect(told(try list("serial,secret\n" + "7,\(hex)\n", in: nil, "serial,secret")).count == 1)
+    for wrong in ["serial", "serial,secret,secret", "serial,secret,name", ""] {
+      #expect(TokenColumn.list(wrong) == nil)
+    }
+  }
+
+  @Test func `is in one form, which is asked for where it could be either`() throws {
+    // Both letters of base32 and digits of hexadecimal.
+    let either = "ABCDEF2345672345ABCDEF2345672345"
+    #expect(throws: TokenListError.eitherForm) { try self.list("1,\(either)\n") }
+    #expect(try list("1,\(either)\n", in: .hexadecimal).tokens[0].secret.count == 16)
+    #expect(try list("1,\(either)\n", in: .base32).tokens[0].secret.count == 20)
+    #expect(try list("1,\(either)\n2,\(hex)\n").tokens[0].secret.count == 16)
+    #expect(try list("1,\(either)\n2,\(base32)\n").tokens[0].secret.count == 20)
+    #expect(throws: TokenListError.bothForms(hexadecimal: 2, base32: 3)) {
+      try self.list("1,\(either)\n2,\(hex)\n3,\(base32)\n")
+    }
+    #expect(try list("serial,hex secret\n1,\(either)\n").tokens[0].secret.count == 16)
+  }
+
+  @Test func `names all lines that are wrong, and no secret`() throws {
+    let text = """
+      serial,secret,type,period,digits,algorithm,counter
+      ,\(hex),,,,,
+      2,\(hex)0,,,,,
+      3,31323334,,,,,
+      4,\(String(repeating: "00", count: 20)),,,,,
+      5,\(hex),motp,,,,
+      6,\(hex),totp,301,,,
+      7,\(hex),,,9,,
+      8,\(hex),,,,MD5,
+      9,\(hex),hotp,,,,x
+      a/b,\(hex),,,,,
+      2.6001E+12,\(hex),,,,,
+      "12,\(hex)
+      13,\(hex),,,,,
+      13,\(hex),,,,,
+      15
+      """
+    let bytes = try secret(text)
+    do throws(TokenListError) {
+      _ = try TokenList(bytes, in: nil, nil, standard: .standard)
+      Issue.record("it was read")
+    } catch {
+      guard case .problems(let problems) = error else {
+        Issue.record("\(error)")
+        return
+      }
+      #expect(
+        problems.map(\.told) == [
+          "line 2, column 1: no serial number",
+          "line 3, column 2: the secret is not hexadecimal",
+          "line 4, column 2: the secret is 4 bytes long, expected 10 to 128",
+          "line 5, column 2: all bytes of the secret are the same",
+          "line 6, column 3: not totp or hotp",
+          "line 7, column 4: not a time step of 15 to 300 seconds",
+          "line 8, column 5: not 6, 7 or 8 digits",
+          "line 9, column 6: not SHA1, SHA256 or SHA512",
+          "line 10, column 7: not a counter",
+          "line 11, column 1: not a serial number",
+          "line 12, column 1: a number that a spreadsheet has rounded, no serial number",
+          "line 13: a quote is not closed, or text follows it",
+          "line 15, column 1: the serial number of line 14 once more",
+          "line 16, column 2: no secret",
+        ])
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("", .empty), ("\n# nothing\n", .empty), ("serial,secret\n", .empty), ("1 2\n", .noSeparator),
+      ("serial,model,type\n", .noColumn(.secret)),
+      ("secret,model,user\n1,2,3\n", .noColumn(.serial)),
+      ("secret,seed,serial\n1,2,3\n", .doubleColumn(.secret)), ("1,\0", .notText),
+      ("1,2,FooBar\n", .unknownColumns(line: 1)), ("\u{feff}", .empty),
+    ] as [(String, TokenListError)])
+  func `that is none is refused as a whole`(text: String, wanted: TokenListError) throws {
+    #expect(throws: wanted) { try self.list(text) }
+  }
+}

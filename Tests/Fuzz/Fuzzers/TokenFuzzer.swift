@@ -24,7 +24,7 @@ extension Fuzzer {
         must(!problems.isEmpty, "no problem")
         for one in problems {
           must(isLine(one.line, of: input) && one.text != "out of memory", "\(one)")
-          must((1...100).contains(one.column ?? 1), "column \(one.column ?? 0)")
+          must((1...input.count + 1).contains(one.column ?? 1), "column \(one.column ?? 0)")
         }
       }
     }

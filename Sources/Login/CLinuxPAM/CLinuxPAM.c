@@ -79,3 +79,14 @@ void sp_pam_log(pam_handle_t *handle, int phase, int level, const void *line) {
   }
   pam_syslog(handle, level, "%s", (const char *)line);
 }
+
+int sp_pam_set_text(pam_handle_t *handle, const void *text) {
+  if (text == NULL) return pam_putenv(handle, "SALLYPORT_TEXT");
+  char *entry = NULL;
+  if (asprintf(&entry, "SALLYPORT_TEXT=%s", (const char *)text) < 0) return PAM_BUF_ERR;
+  for (char *byte = entry; *byte != '\0'; byte++)
+    if (*byte == '\n') *byte = ' ';
+  const int result = pam_putenv(handle, entry);
+  free(entry);
+  return result;
+}

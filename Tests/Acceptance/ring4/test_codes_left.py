@@ -103,3 +103,16 @@ def test_the_owner_is_told_what_happened_until_she_has_seen_it(store, daemons):
         assert len(re.findall(f"Since your last login: {wrong}{told}", shown)) == 1, shown
     shown = written(ssh, next(codes), "echo IN-$((6*7)); exit")
     assert "IN-42" in shown and "Since" not in shown, shown
+
+
+def test_sshd_tells_of_all_that_happened_however_long_it_is(store, daemons):
+    phone = store.enroll(allow_missing=False)
+    file = store.enrollment()
+    ten_days_ago = f"created = {int(time.time()) - 864_000}"
+    file.write_text(re.sub(r"(?m)^created = [0-9]+", ten_days_ago, file.read_text()))
+    names = [f"{letter}" * 60 for letter in "abcdefg"]
+    for name in names:
+        store.add(name)
+    ssh = daemons["keyboard-interactive"].command("alice", "-t", "-o", "NumberOfPasswordPrompts=1")[:-1]
+    shown = written(ssh, phone.code(), "echo IN-$((6*7)); exit")
+    assert [name for name in names if name not in shown] == [], shown

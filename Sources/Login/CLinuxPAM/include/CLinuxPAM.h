@@ -101,14 +101,8 @@ static inline const char *_Nullable sp_pam_text(pam_handle_t *_Nonnull handle) {
   return pam_getenv(handle, "SALLYPORT_TEXT");
 }
 
-/// `text`: a C string as above; NULL removes it.
-static inline int sp_pam_set_text(pam_handle_t *_Nonnull handle, const void *_Nullable text) {
-  char entry[512];
-  if (text == NULL) return pam_putenv(handle, "SALLYPORT_TEXT");
-  const int length = snprintf(entry, sizeof entry, "SALLYPORT_TEXT=%s", (const char *)text);
-  if (length < 0 || length >= (int)sizeof entry) return PAM_BUF_ERR;
-  return pam_putenv(handle, entry);
-}
+/// `text`: a C string as above, of any length, which is left in one line; NULL removes it.
+int sp_pam_set_text(pam_handle_t *_Nonnull handle, const void *_Nullable text);
 
 static inline void sp_wipe_and_free(char *_Nullable text) {
   if (text == NULL) return;

@@ -52,7 +52,7 @@ private let right = "050471"
       #expect(login(user) == .refused)
       #expect(host.isUsedUp)
     }
-    #expect(!prompt.contains("Verification"))
+    #expect(!prompt.contains("Verification code:"))
     host.expect(prompt, answer: right)
     #expect(login("alice") == .success)
   }

@@ -36,8 +36,9 @@ package enum Sentence: Int, CaseIterable, Sendable {
     offered = Two-factor login is available on {host}.
     required_beside = Another factor is required on {host}.
     offered_beside = Another factor is available on {host}.
-    required_by_pass = Two-factor login is required on {host}, in place\nof what you had: your \#
-    phones and backup codes end for now. n or Enter ends the login,\nwhich is one of three tries.
+    required_by_pass = Two-factor login is required on {host}, in place\nof what you had. If you \#
+    set it up, your phones and backup codes end for now.\nn or Enter ends the login, which is one \#
+    of three tries.
     install_app = Time is short: first install\nan authenticator app, such as Aegis, FreeOTP or \#
     Google Authenticator.
     set_up_now = Set it up now? [y/n]:

@@ -58,8 +58,8 @@ package struct Obstacle: Error {
     let pictures = parts.map { "\($0)" }.joined(separator: ", ")
     return Obstacle(
       "part-missing",
-      "of the \(all) pictures that Google Authenticator showed, number \(pictures) is missing: add its "
-        + "otpauth-migration line")
+      "of the \(all) pictures that Google Authenticator showed, number \(pictures) is missing: "
+        + "add its otpauth-migration line")
   }
 
   package static func store(_ trouble: StoreTrouble) -> Obstacle {

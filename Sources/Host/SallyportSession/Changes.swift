@@ -105,12 +105,24 @@ extension Session {
       try authority.rehearse(for: client.account, in: context)
     }
     try send(.secret(of: draft.user, name: name, draft.authenticator.secret))
+    var last: Secret?
     let first = try draft.firstCode(
       under: context.policy, in: loginWords(context), now: Clock.now,
-      ask: { question throws(Ending) in try ask(question, echo: true) },
-      show: { text throws(Ending) in try send(.text(text.bytes)) },
+      ask: { question throws(Ending) in
+        let typed = try ask(question, echo: true)
+        last = typed
+        return typed
+      },
+      show: { text throws(Ending) in
+        try send(.text(text.bytes))
+        guard let last else { return }
+        let told = try found { () throws(StoreTrouble) in
+          try draft.ignoredByApp(last, at: try Clock.now(), under: context.policy)
+        }
+        if let told { try send(.text(bytes(of: told))) }
+      },
       // The command has the QR code, and draws it again itself.
-      invert: { () throws(Ending) in })
+      draw: { _ throws(Ending) in })
     guard let state = try found(first.get) else { throw .refused(.firstCode) }
     return draft.authenticator.confirmed(by: state)
   }

@@ -235,7 +235,7 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
       let sentences = login.telling
       guard !codes.isEmpty else { return try login.show(sentences.text(.enrolled)) }
       var text = SecretText(capacity: 2048)
-      text.add(sentences.prompt(.enrolled))
+      text.add(sentences.prompt(.enrolled, end: 0x0a))
       text.add(sentences.text(.backupCodes))
       for (index, code) in codes.enumerated() {
         text.add(index % 2 == 0 ? "\n    " : "    ")

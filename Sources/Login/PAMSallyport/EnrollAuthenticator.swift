@@ -23,7 +23,7 @@ extension EnrollmentConversation {
       under: policy, in: login.telling, now: { () throws(StoreTrouble) in try login.store.now() },
       ask: { question throws(PAMFailure) in try host.ask(question, echo: true) },
       show: { text throws(PAMFailure) in try login.show(text.bytes) },
-      invert: { () throws(PAMFailure) in try showDrawing(of: draft, darkInk: true) })
+      draw: { look throws(PAMFailure) in try showDrawing(of: draft, look) })
     switch first {
     case .success(let state): return state.map { draft.authenticator.confirmed(by: $0) }
     case .failure(let trouble):
@@ -50,41 +50,56 @@ extension EnrollmentConversation {
       at: try login.store.now())
   }
 
-  /// Text first, because the ssh client puts its own words before the first line; the code last,
-  /// because it is what stays on the screen. `isFirst`: nothing else of this user is valid.
+  /// Text first, because the ssh client puts its own words before the first line. `isFirst`: nothing
+  /// else of this user is valid.
   ///
   /// A login may end before the first code, as sshd's LoginGraceTime does it. The entry that is
   /// then left in the app has another ending than this one.
   private func showSecret(of draft: Draft, isFirst: Bool) throws(PAMFailure) {
-    let uri = draft.uri
-    guard let key = Base32.encode(draft.authenticator.secret), let complete = uri.text() else {
-      throw .memory
-    }
+    guard let complete = draft.uri.text() else { throw .memory }
     let sentences = login.telling
     var text = SecretText(capacity: 4096)
     text.add(sentences.prompt(.addToApp, end: 0x0a))
     text.add(complete)
-    text.put(0x0a)
+    if isFirst {
+      text.put(0x0a)
+      text.add(sentences.text(.voidEntry, [UInt8](draft.account.bytes.suffix(5))))
+    }
+    guard let shown = text.finish() else { throw .memory }
+    try host.show(shown)
+    try showDrawing(of: draft, QRLook())
+  }
+
+  /// The QR code, drawn again each time: nothing of it stays in memory between two prompts. The key
+  /// is below it, where it stays on the screen when the code is higher than that, or no code at all.
+  /// With the key and the prompt the usual one has 24 lines.
+  private func showDrawing(of draft: Draft, _ look: QRLook) throws(PAMFailure) {
+    let sentences = login.telling
+    guard let key = Base32.encode(draft.authenticator.secret) else { throw .memory }
+    var matrix = draft.uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
+    if look.isASCII || matrix?.size ?? 0 > 37 {
+      matrix = draft.narrowURI.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
+    }
+    var drawing: Secret?
+    if look.isASCII, let matrix {
+      // In 80 columns.
+      let zone = matrix.size > 36 ? 1 : QRMatrix.usualQuietZone
+      try login.show(sentences.text(.tallDrawing, decimalText(UInt64(matrix.size + 2 * zone))))
+      drawing = matrix.ascii(quietZone: zone, darkInk: look.hasDarkInk)
+    } else {
+      drawing = matrix?.halfBlocks(
+        quietZone: QRMatrix.usualQuietZone, darkInk: look.hasDarkInk)
+    }
+    var text = SecretText(capacity: (drawing?.count ?? 0) + 4096)
+    if let drawing { text.add(drawing) }
     text.add(sentences.text(.keyByHand))
     for index in 0..<key.count {
       if index % 4 == 0 { text.put(UInt8(ascii: " ")) }
       text.put(key[index])
     }
-    if isFirst {
-      text.put(0x0a)
-      text.add(sentences.text(.voidEntry, [UInt8](draft.account.bytes.suffix(5))))
-    }
     text.put(0x0a)
-    text.add(sentences.text(.doesNotScan))
+    text.add(sentences.text(.doesNotScan, bytes(of: "\\342")))
     guard let shown = text.finish() else { throw .memory }
     try host.show(shown)
-    try showDrawing(of: draft, darkInk: false)
-  }
-
-  /// The QR code, drawn again each time: nothing of it stays in memory between two prompts.
-  private func showDrawing(of draft: Draft, darkInk: Bool) throws(PAMFailure) {
-    let matrix = draft.uri.text(omittingDefaults: true).flatMap { QREncoder.encode($0) }
-    let drawing = matrix?.halfBlocks(quietZone: QRMatrix.usualQuietZone, darkInk: darkInk)
-    if let drawing { try host.show(drawing) }
   }
 }

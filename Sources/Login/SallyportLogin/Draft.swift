@@ -42,6 +42,16 @@ package struct Draft: Sendable {
       parameters: authenticator.parameters)
   }
 
+  /// The same for a smaller QR code, which has the machine behind the account. Of a TOTP it has at
+  /// most 78 bytes where the account has few: a code of 33 modules on a side.
+  package var narrowURI: OtpauthURI {
+    let room = 22 - account.bytes.count
+    let machine = room > 0 ? [UInt8(ascii: "@")] + issuer.bytes.prefix(room) : []
+    return OtpauthURI(
+      issuer: [], account: account.bytes + machine, secret: authenticator.secret,
+      parameters: authenticator.parameters)
+  }
+
   /// Verifies the first code, in the window that logins accept.
   package func verify(firstCode typed: Secret, at now: UnixTime, under policy: Policy)
     throws(StoreTrouble) -> FirstCode

@@ -9,18 +9,18 @@ extension Draft {
 
   /// Asks for the first code, which shows that the app has the secret and the time. Returns what
   /// the code used up and the drift that it showed; nil if no code was correct. An empty line costs
-  /// no try, nor does `i`, for which `invert` draws the QR code again. An error of `ask` ends it.
+  /// no try, nor do `i` and `a`, for which `draw` draws the QR code again. An error of `ask` ends it.
   package func firstCode<Failure: Error>(
     under policy: Policy, in sentences: Sentences, now: () throws(StoreTrouble) -> UnixTime,
     ask: ([UInt8]) throws(Failure) -> Secret, show: (LogLine) throws(Failure) -> Void,
-    invert: () throws(Failure) -> Void
+    draw: (QRLook) throws(Failure) -> Void
   ) throws(Failure) -> Result<AuthenticatorState?, StoreTrouble> {
-    var left = Draft.tries
+    var (left, look) = (Draft.tries, QRLook())
     for _ in 0..<Draft.questions where left > 0 {
       let typed = try ask(sentences.prompt(.codeOfApp))
       if typed.count == 0 { continue }
-      if typed.isInversion {
-        try invert()
+      if look.change(by: typed) {
+        try draw(look)
         continue
       }
       left -= 1
@@ -58,11 +58,6 @@ extension Draft {
     text.add(sentences.counted(UInt64(left), .tryLeft, .triesLeft))
     return text
   }
-}
-
-extension Secret {
-  /// `i`: the QR code does not scan, and is to be drawn with its colours swapped.
-  package var isInversion: Bool { count == 1 && self[0] | 0x20 == UInt8(ascii: "i") }
 }
 
 extension Sentences {

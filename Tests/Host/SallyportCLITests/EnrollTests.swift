@@ -66,7 +66,10 @@ import Testing
       let question = isThere && more.isEmpty ? [Act.types("y")] : []
       let done = bench.run(arguments: arguments, on: FakeTerminal(question + script))
       #expect(done.status == 0, "\(done.aside)")
-      return done.answer.split(separator: "\n").last.map(String.init) ?? ""
+      let lines = done.answer.split(separator: "\n").map(String.init)
+      let isTold = lines.last?.contains("wait for the next one before you log in") == true
+      #expect(isTold == more.isEmpty)
+      return lines.last { $0.hasPrefix("Next") } ?? ""
     }
     #expect(next() == "Next: sudo sallyport pam enable sshd")
     let services = "\(bench.root)/etc/pam.d"
@@ -131,6 +134,27 @@ import Testing
         .types("i"), shownCode(at: bench.now),
       ]))
     #expect(!drawn.answer.contains("\u{2580}"), "not on a terminal")
+  }
+
+  @Test func `An app that ignores what the code says is told, and its code not accepted`() throws {
+    let arguments = [
+      "enroll", "alice", "--allow-missing", "--algorithm", "sha256", "--digits", "8", "--period",
+      "60",
+    ]
+    let usualCode = Act.answers { [now = bench.now] terminal in
+      let uri = try terminal.uri().split(separator: "&").first.map(String.init) ?? ""
+      return try uriCode(uri, at: now)
+    }
+    let terminal = FakeTerminal([usualCode, shownCode(at: bench.now)])
+    let done = bench.run(arguments: arguments, on: terminal)
+    #expect(done.status == 0, "\(done.aside)")
+    #expect(
+      done.answer.contains("A code has 8 digits. 4 tries left.\nThis app computes SHA-1 with"))
+    #expect(done.answer.contains("enroll with the defaults."))
+    let usual = bench.run(
+      "enroll", "bob", "--allow-missing",
+      on: FakeTerminal([.types("000000"), shownCode(at: bench.now)]))
+    #expect(!usual.answer.contains("This app"))
   }
 
   @Test func `A user who only presses Enter is not asked for ever`() throws {

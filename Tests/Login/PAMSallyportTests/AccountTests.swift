@@ -61,7 +61,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   /// The code of the newest secret that was shown, now.
   func code(_ shown: [String], period: Int64? = 30) -> String {
-    guard let text = shown.last(where: { $0.contains("otpauth://") }),
+    guard let text = shown.last(where: { $0.contains("Key to type") }),
       let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Key to type") }),
       let key = line.split(separator: ":").last,
       let bytes = Secret(key.filter { $0 != " " }.utf8), let secret = try? Base32.decode(bytes),

@@ -84,7 +84,7 @@ private let last = "Press Enter when you have them: "
 
   /// What the app shows that was just set up.
   private func code(_ shown: [String], after steps: Int64 = 0) -> String {
-    guard let text = shown.last(where: { $0.contains("otpauth://") }),
+    guard let text = shown.last(where: { $0.contains("Key to type") }),
       let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Key to type") }),
       let key = line.split(separator: ":").last,
       let bytes = Secret(key.filter { $0 != " " }.utf8), let secret = try? Base32.decode(bytes)

@@ -22,7 +22,7 @@ extension `After the auth phase` {
     host.expect(first, echo: true, reply: .made { code($0) })
     host.expect(last, echo: true, answer: "")
     #expect(account() == .success)
-    let pictures = host.shown.filter { $0.hasPrefix(" ") || $0.hasPrefix("\u{2588}") }
+    let pictures = host.shown.filter { $0.hasPrefix(" ") || $0.hasPrefix("\u{2588}") }.map(drawing)
     #expect(pictures.count == 3)
     guard pictures.count == 3 else { return }
     #expect(pictures[1] == pictures[2])
@@ -36,6 +36,33 @@ extension `After the auth phase` {
     for (old, new) in zip(before.dropLast(), after) {
       #expect(String(new) == String(old.map { turned[$0] ?? "?" }))
     }
+  }
+
+  /// Without the key and the hint below it.
+  private func drawing(_ text: String) -> String {
+    text.split(separator: "\n").prefix { !$0.contains("Key") }.joined(separator: "\n")
+  }
+
+  @Test func `a draws the code in ASCII with the key below, in 80 columns`() throws {
+    try level("required")
+    #expect(auth("enroll") == .ignore)
+    host.expect(demand, echo: true, answer: "y")
+    for answer in ["a", "i"] { host.expect(first, echo: true, answer: answer) }
+    host.expect(first, echo: true, reply: .made { code($0) })
+    host.expect(last, echo: true, answer: "")
+    #expect(account() == .success)
+    #expect(host.shown.contains { $0.contains("Boxes or \\342? Type a.") })
+    let drawings = host.shown.filter { $0.hasPrefix("##") || $0.hasPrefix("  ") }.map(drawing)
+    #expect(drawings.count == 2)
+    for (text, turned) in zip(drawings, drawings.reversed()) {
+      let lines = text.split(separator: "\n").map(String.init)
+      #expect(lines.allSatisfy { $0.count == lines[0].count && $0.count <= 80 })
+      #expect(lines[0].count == 2 * lines.count)
+      #expect(host.shown.contains { $0.hasPrefix("The code has \(lines.count) lines") })
+      let other = turned.map { $0 == "#" ? " " : $0 == " " ? "#" : $0 }
+      #expect(text == String(other))
+    }
+    #expect(host.shown.filter { $0.contains("Key to type by hand: ") }.count == 3)
   }
 
   @Test func `empty lines without end are not answered without end`() throws {

@@ -79,15 +79,16 @@ struct OwnSession {
   }
 
   /// Relays the questions of the session. `show`: what is done with the secret of a new
-  /// authenticator, before its first code is asked for. `redraw`: what is done where `i` is typed
-  /// for that.
+  /// authenticator, before its first code is asked for. `redraw`: what is done where another
+  /// drawing is asked for then.
   func ask(
     for change: ChangeRequest, over connection: SessionConnection? = nil,
     show: (UserName, Label, Secret) throws(CommandError) -> Void = { _, _, _ in },
-    redraw: () -> Void = {}
+    redraw: (QRLook) -> Void = { _ in }
   ) throws(CommandError) -> Answer {
     // Of a user who is enrolled a code was accepted before.
     var (isShown, consequence) = (false, Consequence.nothingChanged)
+    var look = QRLook()
     context.terminal.watchForInterruption()
     let line = if let connection { connection } else { try connect() }
     // A user who is refused at once is told so, whether or not this arrives.
@@ -97,8 +98,8 @@ struct OwnSession {
       case .prompt(let text, let echo):
         let prompt = Self.readable(text)
         var typed = try output.ask(prompt, echo: echo, or: consequence)
-        while isShown, typed.isInversion {
-          redraw()
+        while isShown, look.change(by: typed) {
+          redraw(look)
           typed = try output.ask(prompt, echo: echo, or: consequence)
         }
         _ = line.send(FromUser.answer(typed).encoded())

@@ -72,13 +72,14 @@ extension Draft {
     }
   }
 
-  /// The QR code for a terminal with dark text on a light background.
-  func showInverted(_ output: Output) {
-    let screen = output.terminal.screen(of: output.stream)
-    guard screen != nil,
-      case .code(let text) = QRDrawing(.inverted, on: screen, hasColours: false, matrix: matrix)
-    else { return }
-    output.write(text)
+  /// The QR code as it was asked for: on a terminal alone.
+  func draw(_ look: QRLook, _ output: Output) {
+    guard output.terminal.screen(of: output.stream) != nil else { return }
+    let style: QRStyle =
+      look.isASCII
+      ? look.hasDarkInk ? .invertedASCII : .ascii : look.hasDarkInk ? .inverted : .halfBlocks
+    let text = inMemory(matrix().text(style: style, quietZone: QRMatrix.usualQuietZone))
+    output.write(text.bytes(in: 0..<text.count))
   }
 
   /// `"phone" (TOTP, 6 digits, every 30 s; its clock is one step behind)`

@@ -150,7 +150,7 @@ struct Enroll: Verb {
         stacks.services().contains { stacks.analysis(of: $0).line(.auth) != nil }
         ? "keep this shell open and log in from another terminal."
         : "sudo sallyport pam enable sshd"
-      lines.append("Next: \(next)")
+      lines += ["Next: \(next)", "\(codeIsUsedUp)."]
     }
     return lines.joined(separator: "\n")
   }

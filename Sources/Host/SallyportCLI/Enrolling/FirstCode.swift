@@ -5,6 +5,9 @@ import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
+/// Who logs in with the first code is refused.
+let codeIsUsedUp = "The code is used up: wait for the next one before you log in"
+
 extension Draft {
   /// Asks until a first code is correct. Returns its time step or counter, which is used up, and
   /// the drift of the app's clock.
@@ -14,15 +17,24 @@ extension Draft {
     if authenticator.clockOffset != nil {
       return try started(under: policy, output, context, or: consequence)
     }
+    var last: Secret?
     let first = try firstCode(
       under: policy, in: Sentences(), now: context.now,
       ask: { question throws(CommandError) in
-        try output.ask(String(decoding: question, as: UTF8.self), echo: true, or: consequence)
+        let question = String(decoding: question, as: UTF8.self)
+        let typed = try output.ask(question, echo: true, or: consequence)
+        last = typed
+        return typed
       },
       show: { text throws(CommandError) in
         output.say(String(decoding: text.bytes, as: UTF8.self))
+        guard let last else { return }
+        let told = try storing { () throws(StoreTrouble) in
+          try ignoredByApp(last, at: try context.now(), under: policy)
+        }
+        if let told { output.say("\(told)") }
       },
-      invert: { () throws(CommandError) in showInverted(output) })
+      draw: { look throws(CommandError) in draw(look, output) })
     guard let state = try storing(first.get) else { throw .noRightCode(consequence) }
     return state
   }

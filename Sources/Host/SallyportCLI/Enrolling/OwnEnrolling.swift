@@ -39,12 +39,13 @@ extension OwnSession {
         draft.show(
           words.words(heading, user.text, draft.issuer.text), qr: options.qr, output, context)
         made = draft
-      }, redraw: { made?.showInverted(output) })
+      }, redraw: { made?.draw($0, output) })
     guard case .done(_, let codes, _) = answer, let draft = made else {
       throw .session(.garbage)
     }
     output.say(words.words(isFirst ? .enrolledAs : .added, draft.text(nil)))
     try show(codes)
+    output.say("\(codeIsUsedUp).")
   }
 
   /// In an app it stands apart from an earlier one by its name.

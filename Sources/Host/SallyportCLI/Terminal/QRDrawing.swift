@@ -77,6 +77,8 @@ enum QRStyle: Equatable {
   case colouredHalfBlocks
   /// Two characters for each module: `##` if it is light, else two spaces.
   case ascii
+  /// The same with dark modules as ink.
+  case invertedASCII
   /// Two spaces for each module, on black or on bright white.
   case colouredSpaces
 }
@@ -87,7 +89,7 @@ extension QRMatrix {
     let side = size + 2 * max(quietZone, 0)
     switch style {
     case .halfBlocks, .inverted, .colouredHalfBlocks: return (side, (side + 1) / 2)
-    case .ascii, .colouredSpaces: return (2 * side, side)
+    case .ascii, .invertedASCII, .colouredSpaces: return (2 * side, side)
     }
   }
 
@@ -98,7 +100,8 @@ extension QRMatrix {
     case .inverted: halfBlocks(quietZone: quietZone, darkInk: true)
     case .colouredHalfBlocks:
       halfBlocks(quietZone: quietZone, darkInk: true).flatMap(painted)
-    case .ascii: ascii(quietZone: max(quietZone, 0))
+    case .ascii: ascii(quietZone: quietZone)
+    case .invertedASCII: ascii(quietZone: quietZone, darkInk: true)
     case .colouredSpaces: colouredSpaces(quietZone: max(quietZone, 0))
     }
   }
@@ -130,16 +133,6 @@ extension QRMatrix {
         last = isDark
       }
       text.add("\u{1b}[0m\n")
-    }
-    return text.finish()
-  }
-
-  private func ascii(quietZone zone: Int) -> Secret? {
-    let side = size + 2 * zone
-    var text = SecretText(capacity: side * (2 * side + 1))
-    for row in -zone..<(size + zone) {
-      for column in -zone..<(size + zone) { text.add(self[row, column] ? "  " : "##") }
-      text.put(UInt8(ascii: "\n"))
     }
     return text.finish()
   }

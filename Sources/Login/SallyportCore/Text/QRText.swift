@@ -21,6 +21,28 @@ package struct QRMatrix: Sendable {
   }
 }
 
+/// How a QR code is drawn for somebody who may ask for another drawing.
+package struct QRLook: Equatable, Sendable {
+  /// For screens without UTF-8.
+  package private(set) var isASCII = false
+  /// For screens on which what is drawn is dark.
+  package private(set) var hasDarkInk = false
+
+  package init() {}
+
+  /// `i`: it does not scan, and its colours are to be swapped; `a`: there are no block characters.
+  /// False for anything else.
+  package mutating func change(by typed: Secret) -> Bool {
+    guard typed.count == 1 else { return false }
+    switch typed[0] | 0x20 {
+    case UInt8(ascii: "i"): hasDarkInk = true
+    case UInt8(ascii: "a"): isASCII = true
+    case _: return false
+    }
+    return true
+  }
+}
+
 extension QRMatrix {
   /// ISO/IEC 18004 requires 4 light modules around the code; every reader tested accepts 2, which
   /// leave room for a prompt on 24 lines.
@@ -44,6 +66,20 @@ extension QRMatrix {
           halfBlock(
             upper: self[row, column] == darkInk, lower: self[row + 1, column] == darkInk))
       }
+      text.put(UInt8(ascii: "\n"))
+    }
+    return text.finish()
+  }
+
+  /// The code in ASCII: two characters for each module, `##` for a light one, with `darkInk` for a
+  /// dark one. Half as wide, or with other characters for halves of a line, no reader tested reads
+  /// it from a screen; so the smallest code of a secret has 33 lines.
+  package func ascii(quietZone: Int, darkInk: Bool = false) -> Secret? {
+    let zone = max(quietZone, 0)
+    let side = size + 2 * zone
+    var text = SecretText(capacity: side * (2 * side + 1))
+    for row in -zone..<(size + zone) {
+      for column in -zone..<(size + zone) { text.add(self[row, column] == darkInk ? "##" : "  ") }
       text.put(UInt8(ascii: "\n"))
     }
     return text.finish()

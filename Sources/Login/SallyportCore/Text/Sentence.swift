@@ -6,7 +6,7 @@ package enum Sentence: Int, CaseIterable, Sendable {
   case seconds, minutes, hours
   case required, offered, requiredBeside, offeredBeside, requiredByPass, installApp
   case setUpNow, setUpNowOrLater, yes, no, logInAgain
-  case addToApp, keyByHand, voidEntry, doesNotScan
+  case addToApp, keyByHand, voidEntry, doesNotScan, tallDrawing
   case codeOfApp, digitsOfCode, backupCodeShowsNothing, clockBehind, clockAhead, wrongCode
   case isClockRight, tryLeft, triesLeft
   case enrolled, backupCodes, haveThem, enrolledMeanwhile, enrolledMeanwhileShown
@@ -49,7 +49,8 @@ package enum Sentence: Int, CaseIterable, Sendable {
     add_to_app = Add this to an authenticator app:
     key_by_hand = Key to type by hand:
     void_entry = An entry of an earlier try is void: delete it. This one ends in {ending}.
-    does_not_scan = The code below does not scan? Type i to invert it, or enter the key.
+    does_not_scan = Does not scan? Type i to invert it. Boxes or {octal}? Type a. Or enter the key.
+    tall_drawing = The code has {count} lines: make the window as high, or take the key.
     code_of_app = Code shown by the app:
     digits_of_code = A code has {count} digits.
     backup_code_shows_nothing = A backup code does not show that the app works.
@@ -59,7 +60,7 @@ package enum Sentence: Int, CaseIterable, Sendable {
     is_clock_right = Is the phone's clock set automatically?
     try_left = {count} try left.
     tries_left = {count} tries left.
-    enrolled = Enrolled.
+    enrolled = Enrolled. The code is used up: wait for the next one before you log in again.
     backup_codes = Backup codes: each works once. Write them down.
     have_them = Press Enter when you have them:
     enrolled_meanwhile = {user} was enrolled by somebody else meanwhile. Log in again.

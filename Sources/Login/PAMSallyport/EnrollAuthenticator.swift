@@ -50,8 +50,8 @@ extension EnrollmentConversation {
       at: try login.store.now())
   }
 
-  /// Text first, because the ssh client puts its own words before the first line. `isFirst`: nothing
-  /// else of this user is valid.
+  /// Text first, because the ssh client puts its own words before the first line. `isFirst`:
+  /// nothing else of this user is valid.
   ///
   /// A login may end before the first code, as sshd's LoginGraceTime does it. The entry that is
   /// then left in the app has another ending than this one.
@@ -70,8 +70,8 @@ extension EnrollmentConversation {
     try showDrawing(of: draft, QRLook())
   }
 
-  /// The QR code, drawn again each time: nothing of it stays in memory between two prompts. The key
-  /// is below it, where it stays on the screen when the code is higher than that, or no code at all.
+  /// The QR code, drawn again each time: nothing of it stays in memory between two prompts. Below
+  /// it is the key, which stays on the screen when the code is higher than that; or the key alone.
   /// With the key and the prompt the usual one has 24 lines.
   private func showDrawing(of draft: Draft, _ look: QRLook) throws(PAMFailure) {
     let sentences = login.telling

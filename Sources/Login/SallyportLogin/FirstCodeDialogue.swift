@@ -9,7 +9,8 @@ extension Draft {
 
   /// Asks for the first code, which shows that the app has the secret and the time. Returns what
   /// the code used up and the drift that it showed; nil if no code was correct. An empty line costs
-  /// no try, nor do `i` and `a`, for which `draw` draws the QR code again. An error of `ask` ends it.
+  /// no try, nor do `i` and `a`, for which `draw` draws the QR code again. An error of `ask` ends
+  /// it.
   package func firstCode<Failure: Error>(
     under policy: Policy, in sentences: Sentences, now: () throws(StoreTrouble) -> UnixTime,
     ask: ([UInt8]) throws(Failure) -> Secret, show: (LogLine) throws(Failure) -> Void,

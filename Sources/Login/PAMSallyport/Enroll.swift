@@ -172,8 +172,9 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
     for _ in 0..<3 {
       let answer = try host.ask(
         sentences.prompt(level == .required ? .setUpNow : .setUpNowOrLater), echo: true)
-      if isWord(answer, .yes) { return true }
-      if answer.count == 0 || isWord(answer, .no) { break }
+      let isYes = answer.count > 0 ? isYes(answer) : false
+      if isYes == true { return true }
+      if isYes == false { break }
     }
     if level == .required {
       try login.show(sentences.text(.logInAgain, HostName.label.bytes))
@@ -181,14 +182,26 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
     return false
   }
 
-  /// That word, or its first letter.
-  private func isWord(_ answer: Secret, _ sentence: Sentence) -> Bool {
-    let word = login.telling.text(sentence)
-    guard answer.count == 1 || answer.count == word.count else { return false }
-    for index in word.indices where index < answer.count {
-      if (answer[index] ^ word[index]) & 0xdf != 0 { return false }
+  /// By its first letter, in the user's language or else in English; nil for any other.
+  private func isYes(_ answer: Secret) -> Bool? {
+    let sentences = login.telling
+    let (yes, no) = (sentences.text(.yes)[0] | 0x20, sentences.text(.no)[0] | 0x20)
+    var letter = answer[0]
+    // Full-width ones: U+FF21 to U+FF5A.
+    if letter == 0xef {
+      letter = answer[1] == 0xbc ? answer[2] &- 0x60 : answer[1] == 0xbd ? answer[2] &- 0x20 : 0
     }
-    return true
+    letter |= 0x20
+    // Words of a catalog that begin alike say nothing.
+    if yes != no {
+      if letter == yes { return true }
+      if letter == no { return false }
+    }
+    switch letter {
+    case UInt8(ascii: "y"): return true
+    case UInt8(ascii: "n"): return false
+    case _: return nil
+    }
   }
 
   // MARK: the end

@@ -226,7 +226,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(try !isEnrolled("bob"))
   }
 
-  @Test(arguments: ["", "n", "N", "no", "later", "maybe", "yy", "\u{1b}"])
+  @Test(arguments: ["", "n", "N", "no", "later", "maybe", "j", "\u{ff4a}", "\u{1b}"])
   func `no other answer than yes is a yes`(_ answer: String) throws {
     for level in ["required", "offer"] {
       try self.level(level)
@@ -243,7 +243,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     for level in ["required", "offer"] {
       try self.level(level)
       #expect(auth("enroll") == .ignore)
-      host.expect(level == "required" ? demand : question, echo: true, answer: "yes")
+      host.expect(level == "required" ? demand : question, echo: true, answer: "\u{ff39}es")
       for answer in [wrong, wrong, "7KMF-2X9Q-D4TW-0HZA", "12345678", "x"] {
         host.expect(first, echo: true, answer: answer)
       }

@@ -81,7 +81,12 @@ import Testing
   @Test(arguments: ["de", "es", "fr", "it", "ja", "pl", "pt", "zh"])
   func `is whole in each language that comes with the module`(_ name: String) throws {
     let read = try Self.read(try textOfSources("pam/messages/\(name)").utf8)
-    #expect(read.text(.yes).first.map { $0 | 0x20 } != read.text(.no).first.map { $0 | 0x20 })
+    let (yes, no) = (try #require(read.text(.yes).first), try #require(read.text(.no).first))
+    #expect(yes != no && (0x61...0x7a).contains(yes) && (0x61...0x7a).contains(no))
+    for question in [Sentence.setUpNow, .setUpNowOrLater] {
+      let letters = String(decoding: [0x5b, yes, 0x2f, no], as: UTF8.self)
+      #expect(String(decoding: read.text(question), as: UTF8.self).contains(letters))
+    }
     // What all are told who are refused is one sentence.
     for sentence in [Sentence.notAccepted, .backupCode, .passwordAndBackupCode] {
       #expect(read.text(sentence) == read.text(sentence, [0x78], [0x78]))

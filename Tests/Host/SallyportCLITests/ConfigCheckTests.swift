@@ -123,6 +123,16 @@ import Testing
         == "\(machine.root)/policy:2: warning: there is no service ssdh. Did you mean: sshd\n")
   }
 
+  @Test func `The language before a code is shown, and a missing catalog is named`() throws {
+    #expect(try check("").answer.contains("\nlanguage before a code  en  built in\n"))
+    let text = "[default]\nlanguage = xx\n[rule a]\nmatch_user = root\nlanguage = en\n"
+    let done = try check(text)
+    #expect(done.status == 0)
+    #expect(done.answer.contains("\nlanguage before a code  xx  \(machine.root)/policy:2\n"))
+    #expect(done.aside.hasPrefix("\(machine.root)/policy:2: warning: language = xx: "))
+    #expect(done.aside.hasSuffix(": users read English\n"))
+  }
+
   @Test func `A helpdesk is shown, and each mistake of it is named`() throws {
     let lines = "helpdesk = root\nhelpdesk_for = no-such-group\n"
     let done = try check("[default]\n\(lines)helpdesk_never = root\n")

@@ -65,6 +65,7 @@ private func policy(
     Good("hints = yes") { $0.hints }, Good("hints = no") { !$0.hints },
     Good("tell = yes") { $0.tells }, Good("tell = no") { !$0.tells },
     Good("language = en") { $0.language == 0 && $0.promptLanguage == 0 },
+    Good("language = en_GB") { $0.language == 0 && $0.promptLanguage == 0 },
     Good("language = fr") { Policy.name(ofLanguage: $0.language) == Array("fr".utf8) },
     Good("language = fil") { Policy.name(ofLanguage: $0.language) == Array("fil".utf8) },
     Good("language = pt_BR") { Policy.name(ofLanguage: $0.language) == Array("pt-BR".utf8) },

@@ -32,7 +32,10 @@ struct PolicyCheck: Encodable {
       text.warnings(census) + text.helpdeskWarnings(census)
       + PolicyCheck.strangeServices(in: text, context.stacks)
       + PolicyCheck.idlePurposes(in: text, context) + PolicyCheck.strangeUsers(in: text, context)
-    warnings = found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
+    let catalogs = text.languageWarnings(in: context.usualStore, under: context.stacks.root)
+    warnings =
+      found.sorted { $0.1 < $1.1 }.map { Flaw(file: text.path, line: $1, text: $0) }
+      + catalogs.map { Flaw(file: $0.file, line: $0.line, text: $0.text) }
   }
 
   /// Services in rules and in `without_code` that have no file, where PAM has any at all.

@@ -72,6 +72,7 @@ struct PolicyReport {
       [
         "sshd_services  \(sshd.services)  \(source(sshd.line))",
         "without_code  \(withoutCode.words)  \(source(withoutCode.line))",
+        "language before a code  \(promptLanguage)  \(source(file.lineOfPromptLanguage))",
       ]
       + helpdesk.map { "\($0.key)  \($0.words)  \(source($0.line))" }
       + ["local_services, \(source(local.line)):"] + services.map { "  \($0)" }
@@ -100,7 +101,8 @@ struct PolicyReport {
       More(
         localServices: fact(local.services, local.line),
         sshdServices: fact(sshd.services, sshd.line),
-        withoutCode: fact(withoutCode.words, withoutCode.line), local: file.isLocal,
+        withoutCode: fact(withoutCode.words, withoutCode.line),
+        promptLanguage: fact(promptLanguage, file.lineOfPromptLanguage), local: file.isLocal,
         rememberIdle: idleRemember.map {
           Idle(why: $0.text, file: $0.location.file, line: $0.location.line)
         }, account: account.map { $0.uid != nil }, level: userLevel?.facts))
@@ -119,7 +121,7 @@ struct PolicyReport {
   }
 
   private struct More: Encodable {
-    let localServices, sshdServices, withoutCode: Value
+    let localServices, sshdServices, withoutCode, promptLanguage: Value
     let local: Bool
     @OrNull var rememberIdle: Idle?
     /// Whether there is an account with the name of `--user`.
@@ -131,6 +133,7 @@ struct PolicyReport {
       case localServices = "local_services"
       case sshdServices = "sshd_services"
       case withoutCode = "without_code"
+      case promptLanguage = "language_before_code"
       case local
       case rememberIdle = "remember_idle"
       case account, level
@@ -153,8 +156,7 @@ struct PolicyReport {
       guard number > 0 else { return "-" }
       return CalendarDate(policy.requiredFrom, inUTC: true)?.isoDay ?? "\(number)"
     case .remember, .reserveFor: return number == 0 ? "0" : exactDuration(number)
-    case .language:
-      return number == 0 ? "en" : String(decoding: Policy.name(ofLanguage: number), as: UTF8.self)
+    case .language: return language(number)
     case .factorOrder:
       let order = policy.factorOrder
       return "\(order.first.name), \(order.second.name), \(order.third.name)"
@@ -165,6 +167,12 @@ struct PolicyReport {
       .matchOrigin:
       return "\(number)"
     }
+  }
+
+  private var promptLanguage: String { language(policy.promptLanguage) }
+
+  private func language(_ number: UInt64) -> String {
+    number == 0 ? "en" : String(decoding: Policy.name(ofLanguage: number), as: UTF8.self)
   }
 
   /// A warning if nobody can log in, or enroll at login, with these factors.

@@ -3,7 +3,7 @@ import PAMStack
 import SallyportAdministration
 import SallyportCore
 import SallyportSupport
-import SallyportSystem
+package import SallyportSystem
 
 // The catalogs that the policy names.
 
@@ -13,19 +13,27 @@ extension PolicyText {
   func languageProblems(in store: Store, under root: String) -> [PolicyFacts.Problem] {
     words(of: .language).compactMap { word, line in
       guard let language = Policy.language(Array(word.utf8)), language != 0 else { return nil }
-      let name = String(decoding: Policy.name(ofLanguage: language), as: UTF8.self)
-      let file = "\(Store.messages)\(name)"
       do throws(StoreTrouble) {
-        let text = try store.policyText(at: Array((root + file).utf8), optional: false)
-        return text.flatMap(Sentences.mistake).map {
+        let (file, text) = try store.catalog(of: language, under: Array(root.utf8))
+        let name = String(decoding: file.bytes.dropFirst(root.utf8.count), as: UTF8.self)
+        return Sentences.mistake(in: text).map {
           PolicyFacts.Problem(
-            location: FileLocation(file: file, line: $0.line), text: $0.problem.text)
+            location: FileLocation(file: name, line: $0.line), text: $0.problem.text)
         }
       } catch {
         let trouble = Message(error, at: Invocation(verb: "doctor")).text
         return PolicyFacts.Problem(
           location: FileLocation(file: path, line: line), text: "language = \(word): \(trouble)")
       }
+    }
+  }
+
+  /// The same, as warnings.
+  package func languageWarnings(in store: Store, under root: String)
+    -> [(file: String, line: Int, text: String)]
+  {
+    languageProblems(in: store, under: root).map {
+      ($0.location.file, $0.location.line ?? 0, "\($0.text): users read English")
     }
   }
 }

@@ -42,7 +42,7 @@ package final class PolicyFile {
   /// What `language` is before anything is proven: of the first matching rule that names no user
   /// and no group, or else of `[default]`. A prompt that changed for members of a group would tell
   /// strangers who is in it.
-  private var promptLanguage: UInt64 = 0
+  private var promptLanguage: Value = 0
   private var isPromptSettled = false
   /// The line of the first rule; all lines from there on belong to rules.
   private var rules = Int.max
@@ -111,7 +111,7 @@ package final class PolicyFile {
     }
     if let isSSHD { policy.sshdServices = isSSHD ? [login.service] : [] }
     policy.localServices = isLocal ? [login.service] : []
-    policy.promptLanguage = promptLanguage
+    policy.promptLanguage = promptLanguage >> 20
     policy.isRefusedByRule = policy.enrollment == .refuse && line(of: .enrollment) > rules
     policy.shared = sharedBudget
     if problem != nil, let sharedBudget {
@@ -127,6 +127,9 @@ package final class PolicyFile {
   package func line(of key: PolicyKey) -> Int {
     Int(key.isScalar ? values[Int(key.rawValue)] & 0xfffff : 0)
   }
+
+  /// The same for what `language` is before anything is proven.
+  package var lineOfPromptLanguage: Int { Int(promptLanguage & 0xfffff) }
 
   // MARK: lines
 
@@ -213,7 +216,7 @@ package final class PolicyFile {
     guard value != PolicyFile.unset, !isPromptSettled, !section.isDamaged, section.match == .yes,
       section.keys & people == 0
     else { return }
-    promptLanguage = value >> 20
+    promptLanguage = value
     isPromptSettled = section.kind == .rule
   }
 

@@ -107,7 +107,8 @@ extension PolicyFile {
 }
 
 extension Policy {
-  /// Reads `fr`, `pt-BR` or `pt_BR`: the bytes as a number, the first one the highest; 0 for `en`.
+  /// Reads `fr`, `pt-BR` or `pt_BR`: the bytes as a number, the first one the highest; 0 for `en`,
+  /// in whatever region.
   /// Nothing that means something in a path, as it names a file; nil for anything else.
   package static func language(_ name: [UInt8]) -> UInt64? {
     var number: UInt64 = 0
@@ -123,7 +124,12 @@ extension Policy {
       guard isRight else { return nil }
       number = number << 8 | UInt64(byte)
     }
-    return number == 0x656e ? 0 : number
+    return withoutRegion(number) == 0x656e ? 0 : number
+  }
+
+  /// `pt` for `pt-BR`.
+  package static func withoutRegion(_ language: UInt64) -> UInt64 {
+    language > 0xff_ffff ? language >> 24 : language
   }
 
   /// `fr` or `pt-BR`, as a catalog is named.

@@ -36,11 +36,16 @@ extension Store {
   /// Where the catalogs are, one named after each language.
   package static let messages: StaticString = "/usr/share/sallyport/messages/"
 
-  /// The catalog of a language (`Policy.language`): a file as a policy file must be.
-  package func catalog(of language: UInt64) throws(StoreTrouble) -> (Path, Secret) {
-    let path = Path(bytes(of: Store.messages) + Policy.name(ofLanguage: language))
-    guard let text = try read(policy: path, optional: false) else { throw .outOfMemory }
-    return (path, text)
+  /// The catalog of a language (`Policy.language`), of a region that has none that of its language:
+  /// a file as a policy file must be. `root`: what is before the usual path.
+  package func catalog(of language: UInt64, under root: [UInt8] = []) throws(StoreTrouble)
+    -> (Path, Secret)
+  {
+    let path = Path(root + bytes(of: Store.messages) + Policy.name(ofLanguage: language))
+    let wider = Policy.withoutRegion(language)
+    if let text = try read(policy: path, optional: wider != language) { return (path, text) }
+    guard wider != language else { throw .outOfMemory }
+    return try catalog(of: wider, under: root)
   }
 
   package func sentences(in language: UInt64) throws(StoreTrouble) -> Sentences {

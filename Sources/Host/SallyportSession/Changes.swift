@@ -198,12 +198,29 @@ extension Session {
 
   private func words(_ context: LoginContext) -> Sentences {
     let language = context.policy.language
-    return .session(language == 0 ? nil : (try? store.catalog(of: language))?.1)
+    if language == 0 { return .session(nil) }
+    do throws(StoreTrouble) {
+      let (path, catalog) = try store.catalog(of: language)
+      do throws(SettingsError) {
+        return try .session(in: catalog)
+      } catch {
+        throw .malformed(path: path.text, error)
+      }
+    } catch {
+      SessionLog.write(.error, .brokenCatalog(error))
+      return .session(nil)
+    }
   }
 
   private func loginWords(_ context: LoginContext) -> Sentences {
     let language = context.policy.language
-    return language == 0 ? Sentences() : (try? store.sentences(in: language)) ?? Sentences()
+    if language == 0 { return Sentences() }
+    do throws(StoreTrouble) {
+      return try store.sentences(in: language)
+    } catch {
+      SessionLog.write(.error, .brokenCatalog(error))
+      return Sentences()
+    }
   }
 
   /// Which authenticators and which set of backup codes there are: an enrollment keeps its id when

@@ -3,6 +3,7 @@ import Glibc
 internal import SallyportAdministration
 internal import SallyportCore
 package import SallyportLogin
+internal import SallyportSystem
 
 /// The session's lines in the log of the system, as `sallyport-session`.
 package enum SessionLog {
@@ -30,6 +31,14 @@ extension LogLine {
     var line = LogLine("not served: ")
     line.add(why)
     line.add(" uid=", Int(user))
+    return line
+  }
+
+  /// Why the user reads English where the policy sets another language.
+  static func brokenCatalog(_ trouble: StoreTrouble) -> LogLine {
+    var line = LogLine("language: ")
+    line.add(trouble)
+    line.add("; English is used")
     return line
   }
 

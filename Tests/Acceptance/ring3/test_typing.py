@@ -14,6 +14,8 @@ FORGIVEN = {
     "blanks behind": lambda c: f"{c}   ",
     "blanks before": lambda c: f"  {c}",
     "blanks everywhere": lambda c: " ".join(c),
+    "digits of full width": lambda c: "".join(chr(0xFF10 + int(d)) for d in c),
+    "Arabic digits": lambda c: "".join(chr(0x660 + int(d)) for d in c),
     "what follows a NUL, which no C string can carry": lambda c: c.encode() + b"\0junk",
 }
 
@@ -32,8 +34,7 @@ MALFORMED = {
     "64 kB of blanks and the right code": lambda c: " " * 65530 + c,
     "one digit short": lambda c: c[:5],
     "one digit more": lambda c: c + "0",
-    "UTF-8 digits": lambda c: "".join(chr(0xFF10 + int(d)) for d in c),
-    "Arabic digits": lambda c: "".join(chr(0x660 + int(d)) for d in c),
+    "digits of no writing": lambda c: "".join(chr(0x2460 + int(d)) for d in c),
     "broken UTF-8": lambda c: c.encode() + b"\xff\xfe",
     "every control character": lambda c: bytes(range(1, 32)),
     "a newline in the code": lambda c: f"{c[:3]}\n{c[3:]}",

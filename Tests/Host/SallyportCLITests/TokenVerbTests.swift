@@ -150,16 +150,21 @@ import Testing
     #expect(bench.run("status", "alice", "--allow-missing").answer.contains("77"))
   }
 
-  @Test func `that are assigned and not had are mended by either verb`() throws {
+  @Test func `that are assigned and not had are first taken back`() throws {
     #expect(imported("77,\(key)\n").status == 0)
     // As a crash between the two writes leaves it.
     var half = try token()
     half.holder = Token.Holder(user: try #require(UserName(Array("alice".utf8))), uid: nil)
     try store.replace(half)
     #expect(assign("bob", []).status == 73)
+    // She may have had it, and used codes.
+    #expect(assign("alice", []).status == 73)
+    #expect(bench.run("token", "unassign", "77", "--allow-missing").status == 0)
+    bench.now = UnixTime(bench.now.seconds + 400)
     #expect(assign("alice", [try code(0)]).status == 0)
     // As after `unenroll`, which knows of no token.
     bench.run("unenroll", "alice", "--allow-missing", "--force")
+    #expect(assign("alice", [], "--no-confirm").status == 73)
     let back = bench.run("token", "unassign", "77", "--allow-missing")
     #expect(back.answer.contains("alice did not have it: codes up to now count as used"))
     #expect(assign("bob", [try code(5), .ends]).status == 1)

@@ -117,6 +117,19 @@ import Testing
     }
   }
 
+  @Test func `with a secret as it is, is refused where it should be encrypted`() throws {
+    #expect(try read(plain("")).tokens.count == 1)
+    let given = try key(right)
+    let sealed = plain("").replacingOccurrences(
+      of: "<KeyPackage>", with: "<EncryptionKey/><KeyPackage>")
+    for error in [
+      #expect(throws: KeyContainer.Error.self) { try self.read(self.plain(""), by: given) },
+      #expect(throws: KeyContainer.Error.self) { try self.read(sealed) },
+    ] {
+      #expect(error.map { "\($0)" }?.contains("its secret is not encrypted") == true)
+    }
+  }
+
   private func plain(_ key: String, algorithm: String = "totp", more: String = "") -> String {
     """
     <KeyContainer Version="1.0">

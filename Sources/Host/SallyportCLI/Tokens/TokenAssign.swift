@@ -91,20 +91,21 @@ struct TokenAssign: Verb {
     }
   }
 
-  /// Throws where it is somebody's. Of one that was to be assigned and is not had, the rest is
-  /// done.
+  /// Throws where it is somebody's, also of one who does not have it any more: what the inventory
+  /// knows of it is of before it was used. `unassign` takes it back first.
   private func check(_ token: Token, of person: any Person, _ pending: PendingLogin?)
     throws(CommandError)
   {
-    if let holder = token.holder, holder.user != person.account.name { throw .tokenHeld(token) }
-    guard pending != nil else { return }
-    let record = try person.enrolledRecord().enrollment
-    let own = record.authenticators.first { HeldToken.isSame($0, token, person) }
-    if let own { throw .hasToken(token, as: own.name) }
+    if pending != nil {
+      let record = try person.enrolledRecord().enrollment
+      let own = record.authenticators.first { HeldToken.isSame($0, token, person) }
+      if let own { throw .hasToken(token, as: own.name) }
+    }
+    if token.holder != nil { throw .tokenHeld(token) }
   }
 
   /// First the inventory, then the person: a crash between the two leaves a token that is assigned
-  /// and that she does not have, which this verb or `unassign` mends. What fails leaves it
+  /// and that she does not have, which `unassign` mends. What fails leaves it
   /// nobody's.
   private func assign(
     _ token: Token, as made: Authenticator, to person: any Person, _ pending: PendingLogin?,

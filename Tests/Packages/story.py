@@ -159,4 +159,4 @@ class Story:
         """What log tells of alice, without the times."""
         self.machine.type("journalctl --sync")
         lines = self.machine.type("sallyport log alice").splitlines()[:-1]
-        return [re.sub(r"today \d\d:\d\d(  )?", "", line) for line in lines]
+        return [re.sub(r"(today|yesterday) \d\d:\d\d(  )?", "", line) for line in lines]

@@ -94,7 +94,7 @@ def test_bash_completes_verbs_options_and_values(shares):
     shell.sendline(". /usr/share/bash-completion/bash_completion; PS1='rea''dy> '")
     shell.expect("ready> ")
     # The completion is found by the command's name, and typed on as it completes.
-    shell.send("sallyport en\t--no-c\t--he\t\n")
+    shell.send("sallyport en\t--no-c\t--hel\t\n")
     shell.expect("USAGE: sallyport enroll ")
     shell.expect("ready> ")
     shell.sendline("sallyport enroll --type \t\t")

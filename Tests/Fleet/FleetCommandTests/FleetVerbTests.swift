@@ -321,7 +321,7 @@ import Testing
 }
 
 /// Verifiers whose people are in a store of files.
-private struct PersonLine: FleetVerifiers {
+struct PersonLine: FleetVerifiers {
   let store: Store
   let now: UnixTime
   var fault: TransportFault?

@@ -24,12 +24,17 @@ import Testing
     TestSupport.text(try #require(token.written()))
   }
 
+  private func holder(_ user: String, _ authority: Token.Authority?) throws -> Token.Holder {
+    Token.Holder(user: try userName(user), uid: 1003, authority: authority)
+  }
+
   @Test func `comes back as it was written`() throws {
-    let alice = Token.Holder(user: try #require(UserName(Array("alice".utf8))), uid: 1003)
-    let nobodys = Token.Holder(user: alice.user, uid: nil)
+    let alice = try holder("alice", .files)
+    let nobodys = Token.Holder(user: alice.user, uid: nil, authority: nil)
     let counted = try #require(CodeParameters(type: .hotp, algorithm: .sha256, digits: .eight))
     for token in [
-      try sample(), try sample(holder: alice, last: 41), try sample("a b%", holder: nobodys),
+      try sample(), try sample(holder: alice, last: 41), try sample(holder: holder("bob", .fleet)),
+      try sample("a b%", holder: nobodys),
       try sample("X", counted, offset: nil), try sample(offset: -420),
     ] {
       let read = try Token.read(try secret(text(token)))
@@ -39,7 +44,7 @@ import Testing
   }
 
   @Test func `is text of these keys`() throws {
-    let alice = Token.Holder(user: try #require(UserName(Array("alice".utf8))), uid: 1003)
+    let alice = try holder("alice", .files)
     #expect(
       try text(sample(holder: alice)) == """
         # Sallyport token: holds a secret. Change it with sallyport(1) only.
@@ -47,6 +52,7 @@ import Testing
         serial = 2600123456
         assigned = alice
         uid = 1003
+        authority = files
 
         [authenticator]
         id = 0000000000000007
@@ -66,14 +72,16 @@ import Testing
   }
 
   @Test func `is refused with its line where it is anything else`() throws {
-    let whole = try text(sample(holder: Token.Holder(user: try userName("alice"), uid: 1003)))
+    let whole = try text(sample(holder: holder("alice", .fleet)))
     for (old, new, line) in [
       ("version = 1\n", "", 1), ("version = 1", "version = 2", 2), ("serial = 2", "serial = .", 3),
       ("serial = 2600123456\n", "", 1), ("assigned = alice\n", "", 1), ("uid = 1003\n", "", 1),
       ("uid = 1003", "uid = 03", 5), ("uid = 1003", "uid = 1003\nuid = 1003", 6),
-      ("uid = 1003", "id = 1003", 5), ("assigned = alice", "assigned = a/b", 4),
-      ("[authenticator]", "[pass]", 7), ("digits = 6", "digits = 9", 13), ("\n[end]\n", "", 7),
-      ("[end]", "[backup_codes]\nid = 1\n[end]", 19), ("type = totp", "kind = totp", 10),
+      ("uid = 1003", "id = 1003", 5), ("authority = fleet", "authority = other", 6),
+      ("authority = fleet", "authority = fleet\nauthority = files", 7),
+      ("assigned = alice", "assigned = a/b", 4),
+      ("[authenticator]", "[pass]", 8), ("digits = 6", "digits = 9", 14), ("\n[end]\n", "", 8),
+      ("[end]", "[backup_codes]\nid = 1\n[end]", 20), ("type = totp", "kind = totp", 11),
       ("# Sallyport token", "\n# Sallyport token", 8),
     ] {
       #expect(whole.contains(old))
@@ -160,7 +168,7 @@ import Testing
     #expect(found == (0..<5).map { "T\($0) T\($0)" })
     #expect(try scratch.names().isEmpty)
     var held = many[1]
-    held.holder = Token.Holder(user: try userName("alice"), uid: nil)
+    held.holder = Token.Holder(user: try userName("alice"), uid: nil, authority: .files)
     try store.replace(held)
     #expect(try store.token(held.serial)?.holder == held.holder)
     #expect(throws: StoreTrouble.self) { try store.replace(self.sample("U")) }

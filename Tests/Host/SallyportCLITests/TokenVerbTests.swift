@@ -154,11 +154,21 @@ import Testing
     #expect(imported("77,\(key)\n").status == 0)
     // As a crash between the two writes leaves it.
     var half = try token()
-    half.holder = Token.Holder(user: try #require(UserName(Array("alice".utf8))), uid: nil)
+    let alice = try #require(UserName(Array("alice".utf8)))
+    half.holder = Token.Holder(user: alice, uid: nil, authority: .files)
     try store.replace(half)
     #expect(assign("bob", []).status == 73)
     // She may have had it, and used codes.
     #expect(assign("alice", []).status == 73)
+    // Or there is an account that cannot be looked up now.
+    let gone = bench.run("token", "unassign", "77")
+    #expect(gone.status == 67 && gone.aside.contains("77 --allow-missing"), "\(gone.aside)")
+    half.holder?.authority = nil
+    try store.replace(half)
+    let unknown = bench.run("token", "unassign", "77", "--allow-missing")
+    #expect(unknown.status == 1 && unknown.aside.contains("--unchecked"), "\(unknown.aside)")
+    half.holder?.authority = .files
+    try store.replace(half)
     #expect(bench.run("token", "unassign", "77", "--allow-missing").status == 0)
     bench.now = UnixTime(bench.now.seconds + 400)
     #expect(assign("alice", [try code(0)]).status == 0)

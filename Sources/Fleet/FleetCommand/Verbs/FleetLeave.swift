@@ -47,6 +47,10 @@ struct FleetLeave: Verb {
       }
       try refuseIfLockedOut(store, place, context)
     }
+    // Nobody tells any more who has them.
+    try storing { () throws(StoreTrouble) in
+      try store.note(nil, for: try store.heldTokens().filter { $0.holder?.authority == .fleet })
+    }
     // First what makes it a host. What is left of the rest by a crash means nothing then, and goes
     // when this is run again.
     let left = try context.recorder(shared).record(.fleetLeave) { () throws(CommandError) in

@@ -66,7 +66,9 @@ struct FleetPush: Verb {
     let verifiers = try place.verifiersForMoves()
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
-    let mover = MoveToFleet(store: store, verifiers: verifiers, keepsFleet: keepFleet)
+    let mover = MoveToFleet(
+      store: store, verifiers: verifiers, keepsFleet: keepFleet,
+      tokens: try storing { () throws(StoreTrouble) in try store.heldTokens() })
     let ways = try WaysIn(people, context.machine)
     if let user {
       let account = try context.meantAccount(user, context.output(shared))

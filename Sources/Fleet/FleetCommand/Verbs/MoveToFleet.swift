@@ -18,9 +18,16 @@ struct MoveToFleet {
   let verifiers: any FleetVerifiers
   /// Where the fleet has the name under another enrollment: the fleet's stays.
   let keepsFleet: Bool
+  /// Those that people have, by the inventory.
+  var tokens: [Token] = []
 
   /// Throws nothing where he is in the fleet, and not here any more.
   func push(_ account: Account) throws(MoveFault) {
+    // First, so that after a crash none of his counts as nobody's by files that are gone.
+    let own = tokens.filter {
+      $0.holder?.user == account.name || account.uid != nil && $0.holder?.uid == account.uid
+    }
+    try keeping { () throws(StoreTrouble) in try store.note(.fleet, for: own) }
     let done: Void? = try store.moved(account) { (user) throws(MoveFault) in
       try push(user, of: account)
     }

@@ -28,8 +28,20 @@ package struct Token: Sendable {
     package let user: UserName
     /// Of the account when it was assigned; nil if there was none.
     package let uid: UInt32?
+    /// nil: not known, as after `fleet leave`.
+    package var authority: Authority?
 
-    package init(user: UserName, uid: UInt32?) { (self.user, self.uid) = (user, uid) }
+    package init(user: UserName, uid: UInt32?, authority: Authority?) {
+      (self.user, self.uid, self.authority) = (user, uid, authority)
+    }
+  }
+
+  /// What verifies the codes of the holder, and alone knows whether he still has the token.
+  package enum Authority: String, Sendable {
+    /// The files of the store that has this inventory.
+    case files
+    /// The fleet of this machine.
+    case fleet
   }
 
   package let serial: TokenSerial
@@ -115,6 +127,7 @@ extension Token {
     if let holder {
       text.add("assigned", holder.user.bytes)
       text.add("uid", holder.uid.map { decimalText(UInt64($0)) } ?? bytes(of: "none"))
+      if let authority = holder.authority { text.add("authority", Array(authority.rawValue.utf8)) }
     }
     text.add("\n")
     text.add(section)
@@ -180,6 +193,7 @@ private struct TokenHead {
   private var user: UserName?
   /// nil in the second: an account that was not there.
   private var uid: UInt32??
+  private var authority: Token.Authority?
 
   init(text: Secret) { self.text = text }
 
@@ -203,6 +217,13 @@ private struct TokenHead {
     } else if text.holds("uid", in: key) {
       if uid != nil { throw SettingsError(line: line, .duplicateKey) }
       uid = .some(try readUID(value, line))
+    } else if text.holds("authority", in: key) {
+      if authority != nil { throw SettingsError(line: line, .duplicateKey) }
+      authority = Token.Authority(
+        rawValue: String(decoding: text.bytes(in: value), as: UTF8.self))
+      if authority == nil {
+        throw SettingsError(line: line, .value("authority", wanted: "files or fleet"))
+      }
     } else {
       throw SettingsError(line: line, .unknownKey)
     }
@@ -221,10 +242,12 @@ private struct TokenHead {
     guard hasVersion else { throw SettingsError(line: 1, .missing("version")) }
     guard let serial else { throw SettingsError(line: 1, .missing("serial")) }
     guard let user else {
-      if uid != nil { throw SettingsError(line: 1, .missing("assigned")) }
+      if uid != nil || authority != nil {
+        throw SettingsError(line: 1, .missing("assigned"))
+      }
       return (serial, nil)
     }
     guard let uid else { throw SettingsError(line: 1, .missing("uid")) }
-    return (serial, Token.Holder(user: user, uid: uid))
+    return (serial, Token.Holder(user: user, uid: uid, authority: authority))
   }
 }

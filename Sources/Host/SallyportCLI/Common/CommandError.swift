@@ -42,9 +42,9 @@ package struct CommandError: Error {
   var isUnsettled: Bool { if case .unsettled = cause { true } else { false } }
 
   /// Nothing is enrolled for the user, or there is none.
-  var isAbsence: Bool {
-    if case .notEnrolled = cause { true } else if case .noSuchUser = cause { true } else { false }
-  }
+  var isAbsence: Bool { isNotEnrolled || isNoSuchUser }
+  var isNotEnrolled: Bool { if case .notEnrolled = cause { true } else { false } }
+  var isNoSuchUser: Bool { if case .noSuchUser = cause { true } else { false } }
 }
 
 // MARK: - What several verbs throw

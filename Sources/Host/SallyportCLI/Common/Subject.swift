@@ -74,6 +74,14 @@ struct Subject {
     return fleet.person(account, under: policy, in: context)
   }
 
+  /// The same person as this machine's fleet knows it, whatever the policy says; nil where it is a
+  /// host of none, or a store is named.
+  func personOfFleet(_ person: any Person) -> (any Person)? {
+    guard !isStoreNamed, let fleet = context.fleet, fleet.isHost else { return nil }
+    return RecordedPerson(
+      person: fleet.person(person.account, under: person.policy, in: context), recorder: recorder)
+  }
+
   /// The person in the files, also where the fleet verifies the codes.
   func files(of account: Account, under policy: Policy) -> LocalPerson {
     LocalPerson(

@@ -119,7 +119,8 @@ struct TokenAssign: Verb {
     // Another command may have done it since it was looked at.
     try check(now, of: person, pending)
     var given = token
-    given.holder = Token.Holder(user: account.name, uid: account.uid)
+    given.holder = Token.Holder(
+      user: account.name, uid: account.uid, authority: person.isInFleet ? .fleet : .files)
     given.authenticator = made
     try storing { () throws(StoreTrouble) in try store.replace(given) }
     do throws(CommandError) {
@@ -147,7 +148,7 @@ extension TokenAssign {
       return !person.isInFleet
         && !record.authenticators.contains { HeldToken.isSame($0, token, person) }
     } catch {
-      return error.isAbsence
+      return error.isNotEnrolled
     }
   }
 }

@@ -23,6 +23,9 @@ struct TokenUnassign: Verb {
   @Flag(help: "Take it without a code.")
   var force = false
 
+  @Flag(help: "Make it nobody's although its user may still have it.")
+  var unchecked = false
+
   @OptionGroup var policy: PolicyOptions
   @OptionGroup var users: UserOptions
   @OptionGroup var shared: StoreOptions
@@ -44,6 +47,12 @@ struct TokenUnassign: Verb {
     let removed: Bool
   }
 
+  /// Whether the user had it.
+  private enum Finding {
+    case held(HeldToken)
+    case nobody, unknown
+  }
+
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
     let token = try store.known(serial)
@@ -51,76 +60,125 @@ struct TokenUnassign: Verb {
     let subject = Subject(
       user: holder.user.typedOrShown, users: users, store: store,
       isStoreNamed: shared.store != nil, output: context.output(shared), context: context)
-    if let found = try held(token, by: holder, subject) {
+    if case .held(let found) = try finding(of: token, by: holder, subject) {
       try found.check()
       try found.person.rehearse()
       if !force {
         try found.person.prove("Verification code: ", try found.person.enrolled(), subject)
       }
     }
-    var wasHeld = false
+    var found = Finding.nobody
     try subject.recorder.record(
       .tokenUnassign, for: holder.user, [Act.Fact("token", token.serial.bytes)]
     ) { () throws(CommandError) in
-      try store.exclusively { () throws(CommandError) in wasHeld = try take(token, subject) }
+      try store.exclusively { () throws(CommandError) in found = try take(token, subject) }
     }
+    tell(found, of: holder, token, subject.output)
+  }
+
+  private func tell(
+    _ found: Finding, of holder: Token.Holder, _ token: Token, _ output: Output
+  ) {
     let (user, serial) = (holder.user.text, token.serial.text)
-    subject.output.answer(
-      Answer(serial: serial, user: user, removed: wasHeld),
-      !wasHeld
-        ? "\(serial) is nobody's now. \(user) did not have it: codes up to now count as used."
-        : "\(serial) is nobody's now, and is removed from \(user).")
+    var wasHeld = false
+    let text: String
+    switch found {
+    case .held:
+      wasHeld = true
+      text = ", and is removed from \(user)."
+    case .nobody: text = ". \(user) did not have it: codes up to now count as used."
+    case .unknown:
+      text = ". If \(user) still has it, it logs \(user) in: codes up to now count as used."
+    }
+    output.answer(
+      Answer(serial: serial, user: user, removed: wasHeld), "\(serial) is nobody's now\(text)")
   }
 
   /// The person with the authenticator, by the name of then or, where the account has another one
-  /// by now, by its uid; nil where nobody has it for certain. What cannot be known throws.
-  private func held(_ token: Token, by holder: Token.Holder, _ subject: Subject)
-    throws(CommandError) -> HeldToken?
+  /// by now, by its uid. What cannot be known throws, unless it is `unchecked`.
+  private func finding(of token: Token, by holder: Token.Holder, _ subject: Subject)
+    throws(CommandError) -> Finding
   {
-    if let found = try search(token, subject) { return found }
-    guard let uid = holder.uid,
-      let other = try storing({ () throws(StoreTrouble) in try Accounts.find(uid: uid) }),
-      other.name != holder.user
-    else { return nil }
-    var renamed = subject
-    renamed.user = other.name.typedOrShown
-    return try search(token, renamed)
-  }
-
-  private func search(_ token: Token, _ subject: Subject) throws(CommandError) -> HeldToken? {
     do throws(CommandError) {
-      return try HeldToken(token, of: try subject.person(policy, usesPolicy: !force))
+      return try held(token, by: holder, subject).map { .held($0) } ?? .nobody
     } catch {
-      if error.isAbsence { return nil }
+      if unchecked { return .unknown }
       throw error
     }
   }
 
-  /// Called while no token is assigned; false: nobody had it. First what was learnt of it, then
+  /// nil where nobody has it for certain.
+  private func held(_ token: Token, by holder: Token.Holder, _ subject: Subject)
+    throws(CommandError) -> HeldToken?
+  {
+    var isSame = users.allowMissing
+    do throws(CommandError) {
+      if let found = try search(token, subject) { return found }
+      if !isSame { isSame = try subject.account().uid == holder.uid }
+    } catch {
+      guard error.isNoSuchUser else { throw error }
+    }
+    if let uid = holder.uid,
+      let other = try storing({ () throws(StoreTrouble) in try Accounts.find(uid: uid) }),
+      other.name != holder.user
+    {
+      var renamed = subject
+      renamed.user = other.name.typedOrShown
+      return try search(token, renamed)
+    }
+    if !isSame { throw .holderGone(token, holder) }
+    return nil
+  }
+
+  /// Asks all who may verify its codes: the fleet too, unless only the files ever did.
+  private func search(_ token: Token, _ subject: Subject) throws(CommandError) -> HeldToken? {
+    let person = try subject.person(policy, usesPolicy: !force)
+    if let found = try search(token, person) { return found }
+    switch token.holder?.authority {
+    case .files: return nil
+    case .fleet where person.isInFleet: return nil
+    case .fleet, nil:
+      guard token.holder?.authority != nil, let other = subject.personOfFleet(person) else {
+        throw .holderElsewhere(token)
+      }
+      return try search(token, other)
+    }
+  }
+
+  private func search(_ token: Token, _ person: any Person) throws(CommandError) -> HeldToken? {
+    do throws(CommandError) {
+      return try HeldToken(token, of: person)
+    } catch {
+      if error.isNotEnrolled { return nil }
+      throw error
+    }
+  }
+
+  /// Called while no token is assigned. First what was learnt of it, then
   /// the person, then the inventory: a crash in between leaves a token that is assigned and that
   /// she does not have, of which all codes up to then count as used by the next call.
-  private func take(_ token: Token, _ subject: Subject) throws(CommandError) -> Bool {
+  private func take(_ token: Token, _ subject: Subject) throws(CommandError) -> Finding {
     let (store, context) = (subject.store, subject.context)
     let now = try storing { () throws(StoreTrouble) in try store.token(token.serial) }
     guard let now, let holder = now.holder, holder == token.holder,
       now.authenticator.id == token.authenticator.id
     else { throw .tokenChanged(token) }
     // As it is now: it may have been given to her, or used, since it was looked at.
-    let found = try held(now, by: holder, subject)
+    let finding = try finding(of: now, by: holder, subject)
     var back = now.distrusted(at: try context.time())
-    if let found {
+    if case .held(let found) = finding {
       try found.check()
       back = now.returned(found.values, at: try context.time())
       back.holder = holder
       let learnt = back
       try storing { () throws(StoreTrouble) in try store.replace(learnt) }
       try found.person.amend(.remove(found.name), of: try found.person.enrolled())
-      if try search(now, subject) != nil { throw .tokenChanged(token) }
+      if try search(now, found.person) != nil { throw .tokenChanged(token) }
     }
     back.holder = nil
     let nobodys = back
     try storing { () throws(StoreTrouble) in try store.replace(nobodys) }
-    return found != nil
+    return finding
   }
 }
 
@@ -188,6 +246,46 @@ extension CommandError {
       Message(
         "nobody has the token \(token.serial.text)", .noInput,
         hints: [Invocation(verb: $0.verb, store: $0.store).command("token list")])
+    }
+  }
+
+  fileprivate static func uncheckedHint(_ own: Invocation, _ token: Token) -> String {
+    own.command(
+      "token unassign", shellQuoted(token.serial.text) + " --unchecked",
+      remark: "if nobody can log in with it any more")
+  }
+
+  /// There is no account of that name any more, or it is somebody else's.
+  fileprivate static func holderGone(_ token: Token, _ holder: Token.Holder) -> CommandError {
+    CommandError {
+      let own = Invocation(verb: $0.verb, store: $0.store)
+      let name = shellQuoted(holder.user.typedOrShown)
+      return Message(
+        "the account of \(holder.user.text) that has \(token.serial.text) is not found: nothing "
+          + "was changed", .noUser,
+        hints: [
+          "getent passwd \(name)",
+          own.command(
+            "token unassign", shellQuoted(token.serial.text) + " --allow-missing",
+            remark: "if the account was deleted"),
+        ])
+    }
+  }
+
+  /// Its codes are verified by what cannot be asked here.
+  fileprivate static func holderElsewhere(_ token: Token) -> CommandError {
+    CommandError {
+      let own = Invocation(verb: $0.verb, store: $0.store)
+      let isFleet = token.holder?.authority == .fleet
+      let plain = Invocation(verb: $0.verb, store: nil)
+        .command("token unassign", shellQuoted(token.serial.text), remark: "on a host of the fleet")
+      return Message(
+        (isFleet
+          ? "the fleet verifies the codes of \($0.who), and cannot be asked here"
+          : "it is not known what verifies the codes of \($0.who)")
+          + ": whether \(token.serial.text) is still used is not known, and nothing was changed",
+        .refused,
+        hints: (isFleet ? [plain] : []) + [uncheckedHint(own, token)])
     }
   }
 

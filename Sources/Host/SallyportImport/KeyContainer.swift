@@ -33,6 +33,7 @@ package struct KeyContainer: Sendable {
     do throws(XMLText.Error) {
       text = try XMLText(bytes)
     } catch {
+      if error.isTooMuch { throw .unsupported("more elements or attributes than are read") }
       throw .notXML(line: error.line)
     }
     let root = text.root

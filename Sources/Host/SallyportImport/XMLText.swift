@@ -32,6 +32,8 @@ final class XMLElement {
 struct XMLText {
   struct Error: Swift.Error, Equatable {
     let line: Int
+    /// It has more elements, or one more attributes, than are read.
+    var isTooMuch = false
   }
 
   let bytes: Secret
@@ -44,6 +46,12 @@ struct XMLText {
 
   /// How deep elements may lie in one another.
   private static let mostOpen = 32
+  /// Of the whole: each costs some hundred bytes of memory, and a key has some twenty.
+  static let mostElements = 1 << 19
+  /// Of one element.
+  private static let mostAttributes = 64
+
+  private var count = 0
 
   init(_ bytes: Secret) throws(Error) {
     self.bytes = bytes
@@ -132,6 +140,8 @@ struct XMLText {
 
   private mutating func begin() throws(Error) {
     guard found == nil, open.count < XMLText.mostOpen else { throw Error(line: line) }
+    count += 1
+    guard count <= XMLText.mostElements else { throw Error(line: line, isTooMuch: true) }
     let first = line
     advance(to: place + 1)
     let name = try self.name()
@@ -145,6 +155,9 @@ struct XMLText {
       guard bytes[place] == UInt8(ascii: "=") else { throw Error(line: line) }
       advance(to: place + 1)
       skipBlanks()
+      guard attributes.count < XMLText.mostAttributes else {
+        throw Error(line: line, isTooMuch: true)
+      }
       attributes[key] = try value()
     }
     let element = XMLElement(name, attributes, line: first)

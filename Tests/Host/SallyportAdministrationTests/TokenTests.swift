@@ -180,6 +180,28 @@ import Testing
     #expect(Set(files) == ["T1", "T3", "T4"])
   }
 
+  @Test func `that is broken is removed, unless it says who has it`() throws {
+    let scratch = try Scratch()
+    let store = scratch.store
+    try store.add([sample("A"), sample("B"), sample("C")])
+    func put(_ text: String, _ name: String) throws {
+      let path = scratch.root + "/tokens/" + name
+      try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+      #expect(unsafe chmod(path, 0o600) == 0)
+    }
+    let held = Token.Holder(user: try userName("alice"), uid: nil, authority: .files)
+    try put("", "A")
+    try put(text(sample("B", holder: held)).replacingOccurrences(of: "[end]", with: ""), "B")
+    #expect(throws: StoreTrouble.self) {
+      try store.forget([self.sample("C").serial, self.sample("B").serial])
+    }
+    #expect(try store.token(sample("C").serial) != nil)
+    #expect(try store.forget([sample("C").serial, sample("A").serial]) == nil)
+    let files = try FileManager.default.contentsOfDirectory(atPath: scratch.root + "/tokens")
+    #expect(files == ["B"])
+    #expect(try scratch.names().isEmpty)
+  }
+
   @Test func `is read by nobody else's name, and all count as used in a copy`() throws {
     let scratch = try Scratch()
     let store = scratch.store

@@ -95,6 +95,34 @@ import Testing
     #expect(try bench.content().isEmpty)
   }
 
+  @Test func `are imported and listed beside one that cannot be read, which is forgotten`() throws {
+    #expect(imported("77,\(key)\n78,44\(key)\n").status == 0)
+    let path = bench.directory + "/tokens/77"
+    try Data("version = 1\n".utf8).write(to: URL(fileURLWithPath: path))
+    let same = imported("77,\(key)\n79,45\(key)\n")
+    #expect(same.status == 65 && same.aside.contains("line 1: 77 is there, and cannot be read\n"))
+    let other = imported("79,45\(key)\n")
+    #expect(other.status == 0 && other.aside.contains("tokens/77"), "\(other.aside)")
+    #expect(bench.run("token", "list").answer.contains("2 of them nobody's, 1 cannot be read"))
+    let free = bench.run("token", "forget", "--unassigned", "--yes")
+    #expect(free.status == 0 && free.aside.contains("tokens/77") && free.answer.contains("2 token"))
+    try Data("assigned = alice\n".utf8).write(to: URL(fileURLWithPath: path))
+    let held = bench.run("token", "forget", "77", "--yes")
+    #expect(held.status == 65 && held.aside.contains("it names who has the token"), "\(held.aside)")
+    try Data("version = 1\n".utf8).write(to: URL(fileURLWithPath: path))
+    #expect(bench.run("token", "forget", "77", "--yes").answer == "Forgot 1 token.\n")
+    #expect(imported("77,\(key)\n").status == 0)
+  }
+
+  @Test func `of a list that is too long are not read`() throws {
+    let long = String(repeating: "#23456789012345\n", count: (1 << 20) + 1)
+    for kind in ["csv", "pskc"] {
+      let done = bench.run(
+        "import", kind, "-", on: FakeTerminal([.types(long)], isInteractive: false))
+      #expect(done.status == 65 && done.aside.contains("longer than 16384 KiB"), "\(done.aside)")
+    }
+  }
+
   @Test func `go from hand to hand, and no code is good again`() throws {
     #expect(imported("77,\(key)\n").status == 0)
     let first = assign("alice", [try code(0)])

@@ -224,6 +224,16 @@ import Testing
     #expect(throws: wanted) { try self.read(text) }
   }
 
+  @Test func `has so many elements and attributes at most`() {
+    let elements = String(repeating: "<a/>", count: XMLText.mostElements)
+    let attributes = String(repeating: " a=''", count: 3) + (0...64).map { " a\($0)=''" }.joined()
+    for text in ["<KeyContainer>\(elements)</KeyContainer>", "<KeyContainer\(attributes)/>"] {
+      #expect(
+        throws: KeyContainer.Error.unsupported("more elements or attributes than are read")
+      ) { try self.read(text) }
+    }
+  }
+
   @Test func `of a device with two keys goes by their ids`() throws {
     let package = { (id: String) in
       """

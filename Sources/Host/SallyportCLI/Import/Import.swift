@@ -212,17 +212,20 @@ struct ImportPAMOath: ImportVerb {
 
 extension Verb where Shared == StoreOptions {
   /// Reads a whole list. Warns if others can read or write it.
-  func listContent(of path: String, _ context: Context) throws(CommandError) -> Secret {
+  func listContent(
+    of path: String, _ context: Context, longest: Int = SourceFile.longestList
+  ) throws(CommandError) -> Secret {
     if path == "-" {
+      let most = min(longest, Limits.list)
       do throws(Interruption) {
-        if let all = try context.terminal.rest(limit: Limits.list) { return all }
+        if let all = try context.terminal.rest(limit: most) { return all }
       } catch {
         throw .stopped(error, .nothingChanged)
       }
-      throw .importFile(path, Obstacle(path, .tooLong, longest: Limits.list))
+      throw .importFile(path, Obstacle(path, .tooLong, longest: most))
     }
     do throws(Obstacle) {
-      let file = try SourceFile(path, longest: SourceFile.longestList)
+      let file = try SourceFile(path, longest: longest)
       if file.mode & 0o077 != 0 {
         let what = file.mode & 0o022 != 0 ? "write" : "read"
         let mode = String(file.mode & 0o7777, radix: 8)

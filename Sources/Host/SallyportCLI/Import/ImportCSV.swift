@@ -11,8 +11,8 @@ struct ImportCSV: Verb {
   static let configuration = CommandConfiguration(
     commandName: "csv", abstract: "Import a vendor's list of hardware tokens, as nobody's yet.",
     discussion: """
-      Separated by commas, semicolons or tabs, with or without a head. All of it is imported, or \
-      nothing. Then: sallyport token assign SERIAL USER
+      Separated by commas, semicolons or tabs, with or without a head. With a wrong line nothing \
+      is imported. Then: sallyport token assign SERIAL USER
       """)
 
   @Argument(help: "The file, or - for standard input.")
@@ -46,7 +46,7 @@ struct ImportCSV: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
-    let content = try listContent(of: file, context)
+    let content = try listContent(of: file, context, longest: TokenList.longest)
     let list: TokenList
     do throws(TokenListError) {
       list = try TokenList(

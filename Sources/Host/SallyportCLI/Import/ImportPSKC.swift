@@ -12,8 +12,8 @@ struct ImportPSKC: Verb {
     commandName: "pskc",
     abstract: "Import a key container (PSKC) of hardware tokens, as nobody's yet.",
     discussion: """
-      Plain, or encrypted by a key or a passphrase. All of it is imported, or nothing. Then: \
-      sallyport token assign SERIAL USER
+      Plain, or encrypted by a key or a passphrase. With a wrong key nothing is imported. \
+      Then: sallyport token assign SERIAL USER
       """)
 
   @Argument(help: "The file, or - for standard input.")
@@ -55,7 +55,7 @@ struct ImportPSKC: Verb {
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
     let output = context.output(shared)
-    let content = try listContent(of: file, context)
+    let content = try listContent(of: file, context, longest: KeyContainer.longest)
     let container: KeyContainer
     let secret = try self.secret(output)
     do throws(KeyContainer.Error) {

@@ -5,7 +5,8 @@ import SallyportImport
 import SallyportSupport
 import SallyportSystem
 
-/// Puts tokens of a list into the inventory: all of them, or none.
+/// Puts tokens of a list into the inventory: none where a line is wrong, and at most `Store.batch` at
+/// once, so that an interrupted one is repeated to add the rest.
 struct TokenImporter {
   let store: Store
   let context: Context
@@ -23,7 +24,8 @@ struct TokenImporter {
   /// `leftOut`: of the list, lines that are about something else.
   func run(_ listed: [ListedToken], leftOut: Int = 0) throws(CommandError) -> TokenImportReport {
     var (there, owners) = ([TokenSerial: Token](), [[UInt8]: TokenSerial]())
-    for token in try inventory() {
+    let inventory = try inventory()
+    for token in inventory.tokens {
       there[token.serial] = token
       owners[try mark(token.authenticator.secret)] = token.serial
     }
@@ -37,6 +39,9 @@ struct TokenImporter {
           problems.append(
             TokenProblem(line: one.line, "\(one.serial.text) is there, as another one"))
         }
+      } else if inventory.broken.contains(Path(one.serial.fileName).text) {
+        problems.append(
+          TokenProblem(line: one.line, "\(one.serial.text) is there, and cannot be read"))
       } else if let other = owners[mark] {
         problems.append(TokenProblem(line: one.line, "the secret is that of \(other.text)"))
       } else {
@@ -51,19 +56,23 @@ struct TokenImporter {
       dryRun: dryRun)
   }
 
-  /// Those that are there. Throws where one cannot be read.
-  private func inventory() throws(CommandError) -> [Token] {
-    var (tokens, trouble) = ([Token](), StoreTrouble?.none)
+  /// Those that are there, and the names of files that cannot be read, each of which is warned of:
+  /// by its name it is known which serial number it has, so that others can be imported.
+  private func inventory() throws(CommandError) -> (tokens: [Token], broken: Set<String>) {
+    var (tokens, troubles) = ([Token](), [String: StoreTrouble]())
     try storing { () throws(StoreTrouble) in
-      try store.eachToken { _, read in
+      try store.eachToken { file, read in
         switch read {
         case .success(let token): tokens.append(token)
-        case .failure(let error): trouble = trouble ?? error
+        case .failure(let error): troubles[file] = error
         }
       }
     }
-    if let trouble { throw .store(trouble) }
-    return tokens
+    for (_, trouble) in troubles.sorted(by: { $0.key < $1.key }) {
+      let text = "sallyport: warning: \(trouble.fact): its secret is not compared\n"
+      context.terminal.write(Array(text.utf8), to: .aside)
+    }
+    return (tokens, Set(troubles.keys))
   }
 
   /// By which two secrets are known to be the same, without a copy of them.
@@ -81,20 +90,53 @@ struct TokenImporter {
         created: now, clockOffset: isTimed ? one.clockOffset : nil))
   }
 
+  /// Each batch is an act of its own, so that the log says what was imported.
   private func add(_ tokens: [Token]) throws(CommandError) {
-    let facts = [Act.Fact("tokens", "\(tokens.count)".utf8)]
     context.terminal.watchForInterruption()
-    try recorder.record(.import, facts) { () throws(CommandError) in
-      try storing { () throws(StoreTrouble) in try context.prepare(store) }
-      for start in stride(from: 0, to: tokens.count, by: Store.batch) {
-        if let interruption = context.terminal.interruption() {
-          let fate = "stopped after \(start) of \(counted(tokens.count, "token"))"
-          throw .stopped(interruption, "\(fate); run the same command again to continue")
-        }
-        let some = tokens[start..<min(start + Store.batch, tokens.count)]
-        try storing { () throws(StoreTrouble) in try store.add(some) }
-        if start + some.count < tokens.count { store.makeWay() }
+    for start in stride(from: 0, to: tokens.count, by: Store.batch) {
+      if let interruption = context.terminal.interruption() {
+        let fate = "stopped after \(start) of \(counted(tokens.count, "token"))"
+        throw .stopped(interruption, "\(fate); run the same command again to continue")
       }
+      let some = tokens[start..<min(start + Store.batch, tokens.count)]
+      let facts = [Act.Fact("tokens", "\(some.count)".utf8)]
+      do throws(StoreTrouble) {
+        try recorder.record(.import, facts) { () throws(StoreTrouble) in
+          try context.prepare(store)
+          try store.add(some)
+        }
+      } catch {
+        let done = start + count(of: some, after: error)
+        throw .notAdded(error, done: done, of: tokens.count)
+      }
+      if start + some.count < tokens.count { store.makeWay() }
+    }
+  }
+}
+
+extension TokenImporter {
+  /// How many of a batch that failed are there all the same.
+  private func count(of some: ArraySlice<Token>, after trouble: StoreTrouble) -> Int {
+    if case .exists = trouble { return 0 }
+    return some.count { (try? store.token($0.serial)) != nil }
+  }
+}
+
+extension CommandError {
+  /// `done`: how many are there all the same. The same command again adds the rest.
+  fileprivate static func notAdded(_ trouble: StoreTrouble, done: Int, of count: Int)
+    -> CommandError
+  {
+    let fate =
+      done > 0 ? "\(done) of \(counted(count, "token")) were imported" : "nothing was imported"
+    return CommandError(.store(trouble)) {
+      if case .exists(let path) = trouble {
+        let text = "\(path): another command imported it meanwhile: \(fate)"
+        return Message(text, .busy, hints: [$0.again()])
+      }
+      let message = Message(trouble, at: $0)
+      let rest = done > 0 ? [$0.again(remark: "imports the rest")] : []
+      return Message("\(message.text): \(fate)", message.status, hints: message.hints + rest)
     }
   }
 }

@@ -108,8 +108,8 @@ struct TokenForget: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let store = try context.store(shared)
-    let tokens = unassigned ? try free(in: store) : try named(in: store)
     let output = context.output(shared)
+    let tokens = unassigned ? try free(in: store, output) : try named(in: store)
     if !yes, !tokens.isEmpty {
       try output.insist(
         "Remove \(counted(tokens.count, "token")) with the secrets?", or: .nothingChanged)
@@ -124,7 +124,11 @@ struct TokenForget: Verb {
       let recorder = try context.recorder(shared)
       let held = try recorder.record(.tokenForget, facts, isDone: isDone) {
         () throws(CommandError) in
-        try storing { () throws(StoreTrouble) in try store.forget(tokens) }
+        do throws(StoreTrouble) {
+          return try store.forget(tokens)
+        } catch {
+          throw .notForgotten(error)
+        }
       }
       if let held { throw .tokenHeld(held) }
     }
@@ -134,18 +138,30 @@ struct TokenForget: Verb {
   private func named(in store: Store) throws(CommandError) -> [TokenSerial] {
     var found: [TokenSerial] = []
     for word in serials {
-      let token = try store.known(word)
+      guard let serial = TokenSerial(word.utf8) else { throw .noToken(word) }
+      found.append(serial)
+      let token: Token?
+      do throws(StoreTrouble) {
+        token = try store.token(serial)
+      } catch {
+        // Whether a broken file says who has it is looked at when it is removed.
+        guard case .malformed = error else { throw .store(error) }
+        continue
+      }
+      guard let token else { throw .noToken(word) }
       if token.holder != nil { throw .tokenHeld(token) }
-      found.append(token.serial)
     }
     return found
   }
 
-  private func free(in store: Store) throws(CommandError) -> [TokenSerial] {
+  private func free(in store: Store, _ output: Output) throws(CommandError) -> [TokenSerial] {
     var found: [TokenSerial] = []
     try storing { () throws(StoreTrouble) in
       try store.eachToken { _, read in
-        if case .success(let token) = read, token.holder == nil { found.append(token.serial) }
+        switch read {
+        case .success(let token): if token.holder == nil { found.append(token.serial) }
+        case .failure(let trouble): output.warn("\(trouble.fact): left as it is")
+        }
       }
     }
     return found
@@ -163,6 +179,11 @@ extension Store {
   }
 }
 
+extension StoreTrouble {
+  /// What is wrong with a file of the inventory, without a command for a user's enrollment.
+  var fact: String { Message(self, at: Invocation(verb: "token list", store: nil)).text }
+}
+
 extension CommandError {
   static func noToken(_ word: String) -> CommandError {
     CommandError {
@@ -172,6 +193,14 @@ extension CommandError {
           Invocation(verb: $0.verb, store: $0.store).command("token list", remark: "lists them")
         ])
     }
+  }
+
+  /// A broken file that says who has its token stays.
+  fileprivate static func notForgotten(_ trouble: StoreTrouble) -> CommandError {
+    guard case .malformed(let path, _) = trouble else { return .store(trouble) }
+    return CommandError(
+      .badData, "\(trouble.fact): it names who has the token: nothing was changed",
+      hints: ["rm \(shellQuoted(path))  # once nobody has it"])
   }
 
   /// Somebody has it.

@@ -77,6 +77,15 @@ def test_every_domain_that_logs_people_in_may_do_all_that_a_login_needs(policies
     assert "sshd_t dir create" in without and "user_sudo_t file open" in without
 
 
+def test_every_domain_that_logs_people_in_may_read_the_catalogs(policies):
+    ours = policies[1]
+    for domain in DOMAINS + ours.sudo():
+        assert {"getattr", "open", "read"} <= ours.allowed(domain, "usr_t", "file"), domain
+        assert {"search"} <= ours.allowed(domain, "usr_t", "dir"), domain
+    found = run("matchpathcon", "-n", "-f", ours.contexts, "/usr/share/sallyport/messages/fr").strip()
+    assert found == "system_u:object_r:usr_t:s0"
+
+
 def test_su_and_sudo_may_ask_the_service(policies):
     theirs, ours = policies
     for domain in ["staff_su_t", *ours.sudo()]:

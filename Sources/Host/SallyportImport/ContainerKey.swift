@@ -32,11 +32,17 @@ struct ContainerKey {
     case "hmac-sha512": hash = 512
     case let other: throw .unsupported("the MAC \(other)")
     }
+    // RFC 6030 §6.1.1: without a key of its own it is that of the encryption.
     guard let macKey = method["MACKey"] else {
       mac = (hash, key)
       return
     }
-    mac = (hash, try ContainerKey.decrypted(macKey, text, by: key))
+    let own = try ContainerKey.decrypted(macKey, text, by: key)
+    // A shorter one can be tried out (RFC 2104 §3).
+    guard own.count >= hash / 8 else {
+      throw .unsupported("a MAC by a key of \(own.count) bytes")
+    }
+    mac = (hash, own)
   }
 
   private static func key(_ element: XMLElement?, _ text: XMLText, _ secret: ContainerSecret?)
@@ -114,7 +120,7 @@ struct ContainerKey {
     guard let wanted = text.secret(code).flatMap(Base64.decode) else {
       throw .unsupported("values without a MAC")
     }
-    let cipher = try ContainerKey.cipher(encrypted, text)
+    let cipher = try ContainerKey.cipher(encrypted, text, key)
     guard let found = Secret(count: 64) else { throw .outOfMemory }
     // SAFETY: as above; the code has room for every hash.
     let count = unsafe mac.key.withBytes { key in
@@ -132,10 +138,14 @@ struct ContainerKey {
     return try ContainerKey.decrypted(cipher, by: key)
   }
 
-  private static func cipher(_ element: XMLElement, _ text: XMLText) throws(Error) -> Secret {
+  private static func cipher(_ element: XMLElement, _ text: XMLText, _ key: Secret)
+    throws(Error) -> Secret
+  {
     let method = word(element["EncryptionMethod"]?.attributes["Algorithm"])
-    guard ["aes128-cbc", "aes192-cbc", "aes256-cbc"].contains(method) else {
-      throw .unsupported("the encryption \(method)")
+    let lengths = ["aes128-cbc": 16, "aes192-cbc": 24, "aes256-cbc": 32]
+    guard let length = lengths[method] else { throw .unsupported("the encryption \(method)") }
+    guard key.count == length else {
+      throw .unsupported("\(method) by a key of \(key.count) bytes")
     }
     let value = text.secret(element.at("CipherData", "CipherValue"))
     guard let cipher = value.flatMap(Base64.decode), cipher.count >= 32,
@@ -147,7 +157,7 @@ struct ContainerKey {
   private static func decrypted(_ element: XMLElement, _ text: XMLText, by key: Secret)
     throws(Error) -> Secret
   {
-    try decrypted(try cipher(element, text), by: key)
+    try decrypted(try cipher(element, text, key), by: key)
   }
 
   /// The first block is the initialization vector; the last byte says how many bytes pad the last

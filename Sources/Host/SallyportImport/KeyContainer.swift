@@ -107,7 +107,8 @@ private struct KeyPackageReader {
   /// Adds its token, or what is wrong with it. Throws where a value was changed.
   mutating func read(_ package: XMLElement) throws(KeyContainer.Error) {
     do throws(TokenProblem) {
-      guard let one = package["Key"] else { throw problem(package, "no key") }
+      guard let one = try only("Key", of: package) else { throw problem(package, "no key") }
+      if let data = try only("Data", of: one) { _ = try only("Secret", of: data) }
       let serial = try serial(package, one)
       if let before = lines[serial] {
         throw problem(package, "the serial number of line \(before) once more")
@@ -134,6 +135,13 @@ private struct KeyPackageReader {
 
   private func problem(_ element: XMLElement, _ text: String) -> TokenProblem {
     TokenProblem(line: element.line, text)
+  }
+
+  /// A package has one key with one secret; which of two is meant, it does not say.
+  private func only(_ name: String, of element: XMLElement) throws(TokenProblem) -> XMLElement? {
+    let found = element.children.filter { $0.name == name }
+    if found.count > 1 { throw problem(found[1], "a second \(name) in one package") }
+    return found.first
   }
 
   private func serial(_ package: XMLElement, _ one: XMLElement) throws(TokenProblem) -> TokenSerial
@@ -216,12 +224,10 @@ private struct KeyPackageReader {
   private func lastCounter(_ one: XMLElement, _ parameters: CodeParameters) throws(TokenProblem)
     -> UInt64?
   {
-    guard parameters.type == .hotp else {
-      if let start = try number(one, "Time"), start != 0 {
-        throw problem(one, "its time does not begin in 1970")
-      }
-      return nil
-    }
+    // RFC 6030 §4.2: Time is how many time steps had passed, when somebody wrote it, not where they
+    // begin. Codes until then are out of every window by now, and one that lies in the future
+    // would lock the token: it is ignored.
+    guard parameters.type == .hotp else { return nil }
     guard let next = try number(one, "Counter") else { return nil }
     guard next >= 0, next < 1 << 62 else { throw problem(one, "not a counter") }
     return next > 0 ? UInt64(next) - 1 : nil

@@ -25,7 +25,8 @@ package enum TokenColumn: String, CaseIterable, Sendable {
     case .period:
       [
         "timeinterval", "period", "interval", "timestep", "step", "timeintervalinseconds",
-        "timeintervalseconds", "timeintervals",
+        "timeintervalseconds", "timeintervals", "periods", "periodseconds", "periodinseconds",
+        "timesteps", "timestepseconds", "timestepinseconds", "otpperiod",
       ]
     case .digits: ["digits", "otplength", "otpdigits", "codelength", "otplen", "length"]
     case .algorithm:
@@ -37,14 +38,31 @@ package enum TokenColumn: String, CaseIterable, Sendable {
     }
   }
 
-  init(head: [UInt8]) {
-    let letters = head.compactMap { byte -> UInt8? in
-      let isLetter = (0x61...0x7a).contains(byte | 0x20) || (0x30...0x39).contains(byte)
-      return isLetter ? lowercased(byte) : nil
-    }
-    let name = String(decoding: letters, as: UTF8.self)
-    self = TokenColumn.allCases.first { $0.heads.contains(name) } ?? .other
+  /// Nothing of the word is copied: without a head it may be a secret.
+  init(head: Secret) {
+    self =
+      TokenColumn.allCases.first { column in
+        column.heads.contains { TokenColumn.isSpelled($0, head) }
+      } ?? .other
   }
+
+  /// In any case, without blanks and signs.
+  private static func isSpelled(_ name: String, _ head: Secret) -> Bool {
+    var letters = name.utf8.makeIterator()
+    for index in 0..<head.count {
+      let byte = head[index]
+      let isLetter = (0x61...0x7a).contains(byte | 0x20) || (0x30...0x39).contains(byte)
+      if isLetter, letters.next() != lowercased(byte) { return false }
+    }
+    return letters.next() == nil
+  }
+
+  /// Parts of heads that are not known, which may mean what a token cannot do without.
+  static let hints: [(part: String, column: TokenColumn)] = [
+    ("period", .period), ("interval", .period), ("step", .period), ("digit", .digits),
+    ("length", .digits), ("algo", .algorithm), ("hash", .algorithm), ("sha1", .algorithm),
+    ("sha2", .algorithm), ("sha5", .algorithm), ("counter", .counter),
+  ]
 
   /// Reads `serial,secret,-,period`; nil where a name is none, or two are the same.
   package static func list(_ text: String) -> [TokenColumn]? {

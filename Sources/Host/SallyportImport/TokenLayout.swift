@@ -11,6 +11,8 @@ struct TokenLayout {
   private(set) var form: SecretForm?
   /// A log of Yubico's personalization tool, which has counters alone.
   private(set) var isYubico = false
+  /// The words of the head, where the columns are by it.
+  private(set) var names: [[UInt8]] = []
   /// No head: serial, secret, and perhaps type, digits, and time step or counter.
   private(set) var isPlain = false
   /// The words by which lines of such a log are told apart, and where they stand.
@@ -22,16 +24,20 @@ struct TokenLayout {
     of text: SeparatedText, _ first: SeparatedText.Record, _ given: [TokenColumn]?,
     _ form: SecretForm?
   ) throws(TokenListError) {
-    let words = first.fields.map { text.bytes.bytes(in: $0.prefix(64)) }
+    let words = first.fields.compactMap { text.bytes.slice($0.prefix(64)) }
+    guard words.count == first.fields.count else {
+      throw .problems([TokenProblem(line: first.line, "out of memory")])
+    }
     let heads = words.map { TokenColumn(head: $0) }
-    hasHead = heads.count { $0 != .other } > 1
+    hasHead = heads.count { $0 != .other } > 1 || TokenLayout.hasNoDigit(words)
     if let given {
       columns = given
     } else if hasHead {
       columns = heads
       try check(heads)
-      let name = words[heads.firstIndex(of: .secret) ?? 0].map(lowercased)
-      self.form = TokenLayout.form(in: String(decoding: name, as: UTF8.self))
+      names = words.map { $0.bytes(in: 0..<$0.count) }
+      try checkOthers()
+      self.form = TokenLayout.form(in: TokenLayout.lower(names[heads.firstIndex(of: .secret) ?? 0]))
     } else if TokenLayout.isTraditional(text) {
       // Type, date, slot, public id, private id, key, and from the twelfth on the digits.
       columns = [.other, .other, .other, .serial, .other, .secret]
@@ -61,6 +67,29 @@ struct TokenLayout {
       throw .noColumn(column)
     }
   }
+
+  /// A column that is left out is none that codes are made by.
+  private func checkOthers() throws(TokenListError) {
+    for (index, column) in columns.enumerated() where column == .other {
+      let name = TokenLayout.lower(names[index])
+      for (part, meant) in TokenColumn.hints
+      where TokenLayout.isPart(part, of: name) && !columns.contains(meant) {
+        throw .unknownHead(column: index + 1, names[index], meant)
+      }
+    }
+  }
+
+  private static func lower(_ name: [UInt8]) -> String {
+    String(decoding: name.map(lowercased), as: UTF8.self)
+  }
+
+  /// Words of a head that is not known: a serial number and a secret without a digit are none.
+  private static func hasNoDigit(_ words: [Secret]) -> Bool {
+    words.count > 1
+      && words.allSatisfy { word in !(0..<word.count).contains { isDigit(word[$0]) } }
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
   /// Whether a line of such a log is about a one-time code that is computed from a counter; of
   /// other lists each is.
@@ -95,18 +124,31 @@ struct TokenLayout {
     "challenge-response: yubico otp", "challenge-response: hmac-sha1", "logging start",
   ]
 
+  /// All of its lines begin so.
   private static func isTraditional(_ text: SeparatedText) -> Bool {
-    text.records.contains { record in
-      guard record.fields.count >= 6, let first = record.fields.first else { return false }
-      let word = text.bytes.bytes(in: first.prefix(64)).map(lowercased)
-      return traditional.dropLast().contains(String(decoding: word, as: UTF8.self))
+    var hasKey = false
+    for record in text.records {
+      guard let first = record.fields.first, first.count < 64,
+        traditional.contains(lower(text.bytes.bytes(in: first)))
+      else { return false }
+      hasKey = hasKey || record.fields.count >= 6
     }
+    return hasKey
   }
 
-  private static func isFlat(_ words: [[UInt8]]) -> Bool {
-    guard words.count >= 6, decimal(words[0]) != nil else { return false }
-    let key = words[3]
-    return [32, 40].contains(key.count)
-      && key.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20) }
+  private static func isFlat(_ words: [Secret]) -> Bool {
+    guard words.count >= 6, words[0].count < 20, isDigits(words[0]) else { return false }
+    let (inner, key, time) = (words[2], words[3], words[5])
+    return (inner.holds("0", in: 0..<inner.count) || inner.count == 12 && isHexadecimal(inner))
+      && [32, 40].contains(key.count) && isHexadecimal(key)
+      && time.first(UInt8(ascii: ":"), in: 0..<time.count) != nil
+  }
+
+  private static func isDigits(_ word: Secret) -> Bool {
+    word.count > 0 && (0..<word.count).allSatisfy { isDigit(word[$0]) }
+  }
+
+  private static func isHexadecimal(_ word: Secret) -> Bool {
+    (0..<word.count).allSatisfy { isDigit(word[$0]) || (0x61...0x66).contains(word[$0] | 0x20) }
   }
 }

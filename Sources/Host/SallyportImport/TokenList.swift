@@ -32,6 +32,9 @@ package struct TokenList: Sendable {
   /// How many lines are about something else than a one-time code, in a log of Yubico's.
   package private(set) var leftOut = 0
 
+  /// The words of the head, and what was made of them; empty where the columns are by no head.
+  package private(set) var heads: [(name: [UInt8], column: TokenColumn)] = []
+
   /// In bytes: enough for some hundred thousand tokens.
   package static let longest = 1 << 24
 
@@ -53,6 +56,8 @@ package struct TokenList: Sendable {
     let rows = records.filter { layout.isToken($0, in: text) }
     leftOut = records.count - rows.count
     guard !rows.isEmpty else { throw .empty }
+    heads = Array(zip(layout.names, layout.columns)).map { (name: $0.0, column: $0.1) }
+    if reader.hasSecretsAsSerials(rows) { throw .secretsAsSerials }
     let found: SecretForm
     if let told = form ?? layout.form { found = told } else { found = try reader.form(of: rows) }
     for record in rows { reader.read(record, in: found) }
@@ -72,6 +77,16 @@ private struct TokenLineReader {
 
   init(text: SeparatedText, layout: TokenLayout, standard: CodeParameters) {
     (self.text, self.layout, self.standard) = (text, layout, standard)
+  }
+
+  /// By columns that were exchanged: a secret must not become the name of a file.
+  func hasSecretsAsSerials(_ rows: [SeparatedText.Record]) -> Bool {
+    rows.allSatisfy { row in
+      guard let range = field(.serial, row), range.count >= 26, let typed = text.bytes.slice(range)
+      else { return false }
+      let hexadecimal = (try? Hexadecimal.decode(typed))?.count ?? 0
+      return max(hexadecimal, (try? Base32.decodeAsApps(typed))?.count ?? 0) >= 16
+    }
   }
 
   /// The one form in which all secrets can be read.
@@ -146,6 +161,10 @@ private struct TokenLineReader {
   private func serial(_ record: SeparatedText.Record) throws(TokenProblem) -> TokenSerial {
     guard let bytes = value(.serial, record) else {
       throw problem(record, .serial, "no serial number")
+    }
+    let signs = [UInt8(ascii: "="), UInt8(ascii: "'")]
+    if bytes.contains(UInt8(ascii: "\"")) || bytes.first.map({ signs.contains($0) }) == true {
+      throw problem(record, .serial, "a sign of a spreadsheet is before it or in it")
     }
     if isShortened(bytes) {
       throw problem(record, .serial, "a number that a spreadsheet has rounded, no serial number")

@@ -31,6 +31,10 @@ package enum TokenListError: Error, Equatable, Sendable {
   case doubleColumn(TokenColumn)
   /// No head tells what the columns are, and their order is none that is known.
   case unknownColumns(line: Int)
+  /// A column whose head is not known, and may mean this.
+  case unknownHead(column: Int, [UInt8], TokenColumn)
+  /// What should be serial numbers are secrets by their looks.
+  case secretsAsSerials
   /// Every secret can be read as either.
   case eitherForm
   /// Lines of which one secret is hexadecimal alone, and the other base32 alone.

@@ -237,6 +237,19 @@ struct XMLText {
     return String(decoding: last, as: UTF8.self)
   }
 
+  /// A character by its number, `&#49;` or `&#x31;`, and its length here.
+  private static func reference(_ text: ArraySlice<UInt8>) -> (Unicode.Scalar, count: Int)? {
+    guard text.starts(with: "&#".utf8),
+      let end = text.prefix(12).firstIndex(of: UInt8(ascii: ";"))
+    else { return nil }
+    let body = String(decoding: text[text.startIndex + 2..<end], as: UTF8.self)
+    let number = body.first == "x" ? UInt32(body.dropFirst(), radix: 16) : UInt32(body)
+    guard body.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }), let number, number > 0,
+      let scalar = Unicode.Scalar(number)
+    else { return nil }
+    return (scalar, end + 1 - text.startIndex)
+  }
+
   private static func unescaped(_ raw: [UInt8]) -> [UInt8] {
     guard raw.contains(UInt8(ascii: "&")) else { return raw }
     let entities: [(String, UInt8)] = [
@@ -247,6 +260,9 @@ struct XMLText {
       if let (name, value) = entities.first(where: { rest.starts(with: $0.0.utf8) }) {
         text.append(value)
         rest = rest.dropFirst(name.utf8.count)
+      } else if let (scalar, count) = reference(rest) {
+        text += Array(String(scalar).utf8)
+        rest = rest.dropFirst(count)
       } else {
         text.append(byte)
         rest = rest.dropFirst()

@@ -53,6 +53,9 @@ import Testing
     let done = imported(text)
     #expect(done.status == 0, "\(done.aside)")
     #expect(done.answer.contains("The file says whose 1 of them are; that is not stored.\nNext: "))
+    #expect(
+      done.answer.contains(
+        "\nColumns: \"serial\" is serial, \"secret\" is secret, \"upn\" is user.\n"))
     #expect(imported(text).answer == "0 tokens imported, 2 there already.\n")
     let other = imported("77,\(key.replacing("31", with: "42"))\n79,44\(key)\n")
     #expect(other.status == 65)
@@ -112,6 +115,19 @@ import Testing
     try Data("version = 1\n".utf8).write(to: URL(fileURLWithPath: path))
     #expect(bench.run("token", "forget", "77", "--yes").answer == "Forgot 1 token.\n")
     #expect(imported("77,\(key)\n").status == 0)
+  }
+
+  @Test func `of a container are decrypted by a key, whose file others should not read`() throws {
+    let file = bench.directory + ".key"
+    try Data("12345678901234567890123456789012".utf8).write(to: URL(fileURLWithPath: file))
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    for (mode, isTold) in [(0o644, true), (0o600, false)] as [(mode_t, Bool)] {
+      #expect(unsafe chmod(file, mode) == 0)
+      let done = bench.run(
+        "import", "pskc", "-", "--key-file", file,
+        on: FakeTerminal([.types("<KeyContainer/>")], isInteractive: false))
+      #expect(done.aside.contains("others can read \(file) (mode 0644)") == isTold, "\(done.aside)")
+    }
   }
 
   @Test func `of a list that is too long are not read`() throws {

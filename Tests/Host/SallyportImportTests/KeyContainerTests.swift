@@ -102,6 +102,15 @@ import Testing
     #expect(throws: KeyContainer.Error.otherKeyWanted(passphrase: !passphrase.isEmpty)) {
       try self.read(text, by: other)
     }
+    let long = text.replacingOccurrences(of: "aes128", with: "aes256")
+    #expect(throws: KeyContainer.Error.unsupported("aes256-cbc by a key of 16 bytes")) {
+      try self.read(long, by: secret)
+    }
+    // The key of its MAC has 20 bytes.
+    let weak = text.replacingOccurrences(of: "hmac-sha1", with: "hmac-sha256")
+    #expect(throws: KeyContainer.Error.unsupported("a MAC by a key of 20 bytes")) {
+      try self.read(weak, by: secret)
+    }
     let noMAC = text.replacingOccurrences(of: "MACMethod", with: "NoMethod")
     #expect(throws: KeyContainer.Error.unsupported("values without a MAC")) {
       try self.read(noMAC, by: secret)
@@ -152,6 +161,14 @@ import Testing
       token.parameters
         == CodeParameters(type: .totp(period: 60), algorithm: .sha256, digits: .eight))
     #expect(token.clockOffset == -180 && token.user == Array("CN=alice".utf8))
+    // A count of steps that had passed, not where they begin; digits by their number.
+    let passed = plain("", more: "<Time><PlainValue>58000000</PlainValue></Time>")
+      .replacingOccurrences(of: "<SerialNo>1<", with: "<SerialNo>&#49;&#x32;&#x;<")
+    #expect(throws: KeyContainer.Error.self) {
+      try self.read(passed.replacing("#x;", with: "#47;"))
+    }
+    let counted = try read(passed.replacing("&#x;", with: "")).tokens[0]
+    #expect(counted.serial.text == "12" && counted.lastAccepted == nil)
     let noted = try read(plain("<Policy><ExpiryDate>2027-01-01T00:00:00Z</ExpiryDate></Policy>"))
     #expect(noted.unheeded == ["when a key expires is not gone by"])
     let signed = plain("").replacingOccurrences(
@@ -184,7 +201,9 @@ import Testing
       "<AlgorithmParameters><ResponseFormat Length=\"9\"/></AlgorithmParameters>", "totp", "",
       "not 6, 7 or 8 digits"
     ),
-    ("", "totp", "<Time><PlainValue>9</PlainValue></Time>", "its time does not begin in 1970"),
+    ("", "totp", "<Secret/>", "a second Secret in one package"),
+    ("", "totp", "</Data><Data>", "a second Data in one package"),
+    ("", "totp", "</Data></Key><Key><Data>", "a second Key in one package"),
     (
       "", "totp", "<TimeInterval><PlainValue>5</PlainValue></TimeInterval>",
       "not a time step of 15 to 300 seconds"

@@ -151,6 +151,46 @@ import Testing
     }
   }
 
+  @Test func `says how its head was read, and guesses nothing that codes are made by`() throws {
+    let list = try list("Serial No;Model;Seed;Period (s)\n7;X;\(hex);60\n")
+    #expect(told(list) == ["2 7 totp 60 6"])
+    #expect(list.heads.map(\.column) == [.serial, .other, .secret, .period])
+    for (head, meant) in [
+      ("Refresh interval", TokenColumn.period), ("OTP digits count", .digits),
+      ("Hash used", .algorithm), ("Counter start", .counter),
+    ] {
+      #expect(throws: TokenListError.unknownHead(column: 3, Array(head.utf8), meant)) {
+        try self.list("serial,secret,\(head)\n7,\(self.hex),8\n")
+      }
+    }
+    // A head that is not known is no token, though its words are base32.
+    #expect(throws: TokenListError.noColumn(.serial)) {
+      try self.list("Nummer,Initialisierungswert\n7,\(self.base32)\n")
+    }
+    #expect(
+      told(try self.list("Nummer,Initialisierungswert\n7,\(base32)\n", in: nil, "serial,secret"))
+        == ["2 7 totp 30 6"])
+  }
+
+  @Test func `puts no secret where a serial number goes, and no sign of a spreadsheet`() throws {
+    for rows in ["7,\(hex)\n8,41\(hex)\n", "7,\(base32)\n"] {
+      #expect(throws: TokenListError.secretsAsSerials) {
+        try self.list(rows, in: nil, "secret,serial")
+      }
+    }
+    for serial in ["'7", "=7", "7\"8"] {
+      #expect(throws: TokenListError.self) { try self.list("\(serial),\(self.hex)\n") }
+    }
+    #expect(told(try list("=\"007\",\(hex)\n")) == ["1 007 totp 30 6"])
+    // Two columns of Yubico's log do not make one.
+    #expect(throws: TokenListError.unknownColumns(line: 1)) {
+      try self.list("7,x,y,\(self.hex),z,v\n")
+    }
+    #expect(throws: TokenListError.unknownColumns(line: 1)) {
+      try self.list("7,\(self.hex),y,,,\nOATH-HOTP,\(self.hex),y,7,,\(self.hex)\n")
+    }
+  }
+
   @Test(
     arguments: [
       ("", .empty), ("\n# nothing\n", .empty), ("serial,secret\n", .empty), ("1 2\n", .noSeparator),

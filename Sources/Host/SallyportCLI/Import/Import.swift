@@ -226,16 +226,21 @@ extension Verb where Shared == StoreOptions {
     }
     do throws(Obstacle) {
       let file = try SourceFile(path, longest: longest)
-      if file.mode & 0o077 != 0 {
-        let what = file.mode & 0o022 != 0 ? "write" : "read"
-        let mode = String(file.mode & 0o7777, radix: 8)
-        let name = printable(path.utf8, limit: 255)
-        context.output(shared).warn("others can \(what) \(name) (mode 0\(mode))")
-      }
+      context.output(shared).warn(of: path, mode: file.mode)
       return file.bytes
     } catch {
       throw .importFile(path, error)
     }
+  }
+}
+
+extension Output {
+  /// Where others can read or write a file that has secrets.
+  func warn(of path: String, mode: UInt32) {
+    guard mode & 0o077 != 0 else { return }
+    let what = mode & 0o022 != 0 ? "write" : "read"
+    let name = printable(path.utf8, limit: 255)
+    warn("others can \(what) \(name) (mode 0\(String(mode & 0o7777, radix: 8)))")
   }
 }
 

@@ -58,7 +58,8 @@ struct ImportCSV: Verb {
     let importer = TokenImporter(
       store: store, context: context, recorder: try context.recorder(shared), dryRun: dryRun,
       file: file)
-    let report = try importer.run(list.tokens, leftOut: list.leftOut)
+    var report = try importer.run(list.tokens, leftOut: list.leftOut)
+    report.columns = list.columnsTold
     context.output(shared).answer(report.facts(source: "csv"), report.text(shared.store))
   }
 }
@@ -96,6 +97,19 @@ struct TokenStandard: ParsableArguments {
   }
 }
 
+extension TokenList {
+  /// How each column of the head was read; nil without a head.
+  fileprivate var columnsTold: String? {
+    func name(_ bytes: [UInt8]) -> String { "\"\(printable(bytes, limit: 64))\"" }
+    let used = heads.filter { $0.column != .other }
+    let unused = heads.filter { $0.column == .other && !$0.name.isEmpty }.map { name($0.name) }
+    guard !used.isEmpty else { return nil }
+    let read = used.map { "\(name($0.name)) is \($0.column.rawValue)" }.joined(separator: ", ")
+    return "Columns: \(read)"
+      + (unused.isEmpty ? "." : "; not used: \(unused.joined(separator: ", ")).")
+  }
+}
+
 extension TokenListError {
   /// With more lines than this, the rest is counted.
   private static let mostLines = 100
@@ -120,6 +134,12 @@ extension TokenListError {
       return wrong("its head names two columns \(column.rawValue)", columns)
     case .unknownColumns(let line):
       return wrong("line \(line): no head says what the third column is", columns)
+    case .unknownHead(let number, let name, let meant):
+      let shown = printable(name, limit: 64)
+      return wrong(
+        "column \(number) (\"\(shown)\") may be \(meant.rawValue), and is not understood", columns)
+    case .secretsAsSerials:
+      return wrong("its serial numbers look like secrets: columns may be exchanged", columns)
     case .eitherForm:
       return wrong("all its secrets can be hexadecimal and base32") { invocation in
         SecretForm.allCases.map { invocation.again(["--secret", $0.rawValue]) }

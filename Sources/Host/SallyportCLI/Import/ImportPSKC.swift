@@ -78,7 +78,9 @@ struct ImportPSKC: Verb {
     guard let keyFile else { return nil }
     let text: Secret
     do throws(SystemError) {
-      text = try OpenFile.regular(keyFile, following: false).secret(atMost: 4096)
+      let file = try OpenFile.regular(keyFile, following: false)
+      output.warn(of: keyFile, mode: try file.facts().permissions)
+      text = try file.secret(atMost: 4096)
     } catch {
       throw .secretFile(keyFile, errno: error.number)
     }

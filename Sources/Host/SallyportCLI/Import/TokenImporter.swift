@@ -148,6 +148,8 @@ struct TokenImportReport {
   let already: Set<TokenSerial>
   let leftOut: Int
   let dryRun: Bool
+  /// How the head was read.
+  var columns: String?
 
   private var new: Int { listed.count - already.count }
 
@@ -158,6 +160,7 @@ struct TokenImportReport {
     if leftOut > 0 { parts.append("\(counted(leftOut, "line")) about something else") }
     if new == 0 { return parts.joined(separator: ", ") + "." }
     var lines = [parts.joined(separator: ", ") + ". Nobody has them yet."]
+    if let columns { lines.append(columns) }
     let owned = listed.count { $0.user != nil }
     if owned > 0 {
       lines.append("The file says whose \(owned) of them are; that is not stored.")

@@ -39,9 +39,9 @@ def test_a_token_of_a_list_logs_in_and_its_used_code_is_nobodys(daemons, store, 
     types("add", "alice", "--force", "--no-confirm", "--json", *place)
     types("token", "unassign", "FT-2600123", "--force", *place)
     assert not host.enter("alice", shown(3))
-    # All that it has shown is used, for bob as well; the codes after that are his.
+    # All that it may have shown is used, for bob as well; the codes after that are his.
     refused = sallyport("token", "assign", "FT-2600123", "bob", *place, typed=f"{codes[1]}\n{used}\n")
     assert refused.returncode == 1 and "used before" in refused.stdout, (refused.stdout, refused.stderr)
-    types("token", "assign", "FT-2600123", "bob", *place, typed=shown(3) + "\n")
+    types("token", "assign", "FT-2600123", "bob", *place, typed=f"{shown(9)}\n{shown(10)}\n")
     assert not host.enter("bob", used)
-    assert host.enter("bob", shown(4))
+    assert host.enter("bob", shown(11))

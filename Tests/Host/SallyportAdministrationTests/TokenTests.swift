@@ -122,33 +122,41 @@ import Testing
     let token = try sample(last: 3, offset: 420)
     let used = token.returned(
       AuthenticatorState(
-        id: 7, lastAccepted: step + 40, clock: TokenClock(offset: 450, since: now)), at: now)
+        id: 7, lastAccepted: step + 40, clock: TokenClock(offset: 450, since: now)), at: now,
+      under: Policy())
     #expect(used.authenticator.initialLastAccepted == step + 40)
     #expect(used.authenticator.clockOffset == 450 && used.holder == nil)
     // By its own time, also where it was not used.
     let unused = token.returned(
       AuthenticatorState(id: 7, lastAccepted: nil, clock: TokenClock(offset: 420, since: now)),
-      at: now)
-    #expect(unused.authenticator.initialLastAccepted == step + 14)
+      at: now, under: Policy())
+    #expect(unused.authenticator.initialLastAccepted == step + 19)
     let lost = token.distrusted(at: now)
     #expect(try #require(lost.authenticator.initialLastAccepted) >= step + 24)
     #expect(lost.authenticator.clockOffset == 420)
     let given = lost.given(as: Label("x"), id: 9, at: now, confirmed: false)
-    #expect(given.created == token.authenticator.created)
+    #expect(given.initialLastAccepted == lost.authenticator.initialLastAccepted)
+    let unseen = try sample().given(as: Label("x"), id: 9, at: now, confirmed: false)
+    #expect(unseen.initialLastAccepted == step + 10)
+    #expect(unseen.firstUse(after: now) == UnixTime((Int64(step) + 11) * 30))
+    #expect(try sample().authenticator.firstUse(after: now) == nil)
   }
 
   @Test func `of a counter needs a code once somebody has had it`() throws {
     let counted = try #require(CodeParameters(type: .hotp, algorithm: .sha1, digits: .six))
     let token = try sample(last: 4, counted, offset: nil)
-    #expect(!token.needsCode)
+    #expect(token.needsCode)
     let now = UnixTime(1_772_530_000)
     for back in [
-      token.returned(AuthenticatorState(id: 7, lastAccepted: 9), at: now),
+      token.returned(AuthenticatorState(id: 7, lastAccepted: 9), at: now, under: Policy()),
       token.distrusted(at: now),
-      token.returned(AuthenticatorState(id: 7, lastAccepted: nil), at: now),
-    ] { #expect(back.needsCode && back.distrusted(at: now).needsCode) }
-    let last = token.returned(AuthenticatorState(id: 7, lastAccepted: 9), at: now).authenticator
-      .initialLastAccepted
+      token.returned(AuthenticatorState(id: 7, lastAccepted: nil), at: now, under: Policy()),
+    ] {
+      #expect(HeldCounter.isHeld(back.authenticator.initialLastAccepted) && back.needsCode)
+    }
+    let back = token.returned(
+      AuthenticatorState(id: 7, lastAccepted: 9), at: now, under: Policy())
+    let last = back.authenticator.initialLastAccepted
     #expect(HeldCounter.next(after: last) == 10)
   }
 

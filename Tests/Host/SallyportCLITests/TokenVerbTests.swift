@@ -169,13 +169,16 @@ import Testing
     let names = bench.run("status", "alice", "--allow-missing").answer
     #expect(names.contains("phone") && !names.contains("77"))
     #expect(try token().holder == nil)
-    // What alice used is not good for bob, also as the first of two.
-    let used = assign("bob", [try code(1), try code(2), .ends])
-    #expect(used.status == 1, "\(used.aside)")
+    // What alice used, or saw of a clock that is ahead, is not good for bob, also in a row.
+    let list = bench.run("token", "list").answer
+    #expect(list.contains("nobody; codes count in 3 min"), "\(list)")
+    let used = assign("bob", [try code(4), try code(5), .ends])
+    #expect(used.status == 1 && used.answer.contains("or used before"), "\(used.answer)")
+    #expect(used.answer.contains("Its codes count in 3 min: those up to then may have been used."))
     #expect(try token().holder == nil)
-    let next = assign("bob", [try code(3)], "--name", "key fob")
+    let next = assign("bob", [try code(6), try code(7)], "--name", "key fob")
     #expect(next.status == 0, "\(next.aside)")
-    for (steps, status) in [(2, Int32(1)), (3, 1), (4, 0)] {
+    for (steps, status) in [(2, Int32(1)), (7, 1), (8, 0)] {
       let done = bench.run(
         "verify", "bob", "--allow-missing",
         on: FakeTerminal([try code(steps)], isInteractive: false))
@@ -277,17 +280,62 @@ import Testing
 
   @Test func `that count need a code for the next one who gets them`() throws {
     #expect(imported("77,\(key)\n", "--type", "hotp").status == 0)
-    #expect(assign("alice", [], "--no-confirm").status == 0)
+    // It may have been forgotten, and be somebody's before.
+    #expect(assign("alice", [], "--no-confirm").status == 1)
+    let counted = "otpauth://hotp/x?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&counter=0"
+    let first = SallyportCLITests.Act.types(try uriCode(counted, at: bench.now, steps: 0))
+    #expect(assign("alice", [first]).status == 0)
     bench.run("unenroll", "alice", "--allow-missing", "--force")
     #expect(bench.run("token", "unassign", "77", "--allow-missing").status == 0)
     let refused = assign("bob", [], "--no-confirm")
-    #expect(refused.status == 1 && refused.aside.contains("it needs a code that it shows"))
-    let counted = "otpauth://hotp/x?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&counter=0"
+    #expect(refused.status == 1 && refused.aside.contains("it needs one that it shows"))
     let codes = try (3...4).map {
       SallyportCLITests.Act.types(try uriCode(counted, at: bench.now, steps: $0))
     }
     let done = assign("bob", codes)
     #expect(done.status == 0, "\(done.aside)")
+  }
+
+  @Test func `that were forgotten have no code that is good again`() throws {
+    #expect(imported("77,\(key)\n").status == 0)
+    #expect(assign("alice", [try code(2)]).status == 0)
+    bench.run("unenroll", "alice", "--allow-missing", "--force")
+    bench.run("token", "unassign", "77", "--allow-missing")
+    #expect(bench.run("token", "forget", "77", "--yes").status == 0)
+    #expect(imported("77,\(key)\n").status == 0)
+    let done = assign("bob", [], "--no-confirm")
+    #expect(done.answer.contains("Its codes count in 6 min"), "\(done.answer)")
+    let verified = bench.run(
+      "verify", "bob", "--allow-missing", on: FakeTerminal([try code(2)], isInteractive: false))
+    #expect(verified.status == 1)
+  }
+
+  @Test func `that were changed meanwhile are not given`() throws {
+    #expect(imported("77,\(key)\n").status == 0)
+    nonisolated(unsafe) let other = bench
+    let store = store
+    let (uri, now) = (uri, bench.now)
+    // As `prepare --new-machine` does.
+    let done = assign(
+      "alice",
+      [
+        .answers { _ in
+          _ = try store.distrustTokens(at: now)
+          return try uriCode(uri, at: now)
+        }
+      ])
+    #expect(done.status == 73 && done.aside.contains("77 was changed meanwhile"), "\(done.aside)")
+    // The whole inventory is gone.
+    let emptied = assign(
+      "alice",
+      [
+        .answers { _ in
+          try FileManager.default.removeItem(atPath: unsafe other.directory + "/tokens")
+          return try uriCode(uri, at: now, steps: 11)
+        }, .answers { _ in try uriCode(uri, at: now, steps: 12) },
+      ])
+    #expect(emptied.status == 73, "\(emptied.aside)")
+    #expect(bench.run("status", "alice", "--allow-missing").status == 66)
   }
 
   @Test func `of a wrong list are forgotten, but none that somebody has`() throws {

@@ -65,32 +65,33 @@ package struct Token: Sendable {
 // MARK: from hand to hand
 
 extension Token {
-  /// The authenticator that the holder gets. `confirmed`: by a code, so that its clock is known.
+  /// The authenticator that the holder gets. `confirmed`: by a code, so that its clock is known;
+  /// else what may have been used up to now counts as used, also before it was imported.
   package func given(as name: Label, id: UInt64, at now: UnixTime, confirmed: Bool) -> Authenticator
   {
-    Authenticator(
-      id: id, name: name, parameters: authenticator.parameters, secret: authenticator.secret,
-      initialLastAccepted: authenticator.initialLastAccepted,
-      created: confirmed ? now : authenticator.created, clockOffset: authenticator.clockOffset)
+    let own = (confirmed ? self : distrusted(at: now)).authenticator
+    return Authenticator(
+      id: id, name: name, parameters: own.parameters, secret: own.secret,
+      initialLastAccepted: own.initialLastAccepted,
+      created: confirmed ? now : own.created, clockOffset: own.clockOffset)
   }
 
-  /// Of a counter of which it is not known which codes were used: no code is accepted before one,
-  /// or two in a row, have shown where it is.
-  package var needsCode: Bool {
-    authenticator.parameters.type == .hotp
-      && HeldCounter.isHeld(authenticator.initialLastAccepted)
-  }
+  /// Of a counter it is not known which codes were used, as the inventory may have forgotten it
+  /// once: a code that it shows tells.
+  package var needsCode: Bool { authenticator.parameters.type == .hotp }
 
   /// As nobody's. `state`: what the holder's record had of it. What the token has shown up to now
-  /// counts as used, by its own time; a counter needs a code before it is assigned again, as one
-  /// may have been used since the record was read.
-  package func returned(_ state: AuthenticatorState, at now: UnixTime) -> Token {
+  /// counts as used, by its own time, which may be ahead by the adjacent intervals; a counter needs
+  /// a code before it is assigned again, as one may have been used since the record was read.
+  package func returned(_ state: AuthenticatorState, at now: UnixTime, under policy: Policy)
+    -> Token
+  {
     let last: UInt64
     switch authenticator.parameters.type {
     case .hotp: last = HeldCounter.hold(state.lastAccepted)
     case .totp(let period):
       let own = timeStep(at: state.time(at: now).seconds, period: period)
-      last = max(state.lastAccepted ?? 0, own)
+      last = max(state.lastAccepted ?? 0, own + UInt64(policy.adjacentIntervals))
     }
     return with(lastAccepted: last, clock: state.clock)
   }
@@ -103,6 +104,18 @@ extension Token {
         secret: authenticator.secret, initialLastAccepted: last,
         created: clock?.since ?? authenticator.created,
         clockOffset: clock?.offset ?? authenticator.clockOffset))
+  }
+}
+
+extension Authenticator {
+  /// When the first code is shown that may be accepted, by the clock as it is known; nil where one
+  /// is now, and for a counter.
+  package func firstUse(after now: UnixTime) -> UnixTime? {
+    guard case .totp(let period) = parameters.type, let last = initialLastAccepted,
+      last < UInt64(Int64.max) / UInt64(period) - 1
+    else { return nil }
+    let start = Int64((last + 1) * UInt64(period)) - Int64(clockOffset ?? 0)
+    return start > now.seconds ? UnixTime(start) : nil
   }
 }
 

@@ -15,7 +15,9 @@ extension Draft {
     under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
   ) throws(CommandError) -> AuthenticatorState {
     if authenticator.clockOffset != nil {
-      return try started(under: policy, output, context, or: consequence)
+      return try authenticator.started(for: user, under: policy, output, or: consequence) {
+        () throws(CommandError) in try context.time()
+      }
     }
     var last: Secret?
     let first = try firstCode(
@@ -38,31 +40,41 @@ extension Draft {
     guard let state = try storing(first.get) else { throw .noRightCode(consequence) }
     return state
   }
+}
 
-  /// Of a token: its clock is what its codes say, two in a row where it is off by more than logins
-  /// accept.
-  private func started(
-    under policy: Policy, _ output: Output, _ context: Context, or consequence: Consequence
+extension Authenticator {
+  /// Asks what a token shows: its clock is what its codes say, two in a row where it is off by more
+  /// than logins accept.
+  func started(
+    for user: UserName, under policy: Policy, _ output: Output, or consequence: Consequence,
+    _ now: () throws(CommandError) -> UnixTime
   ) throws(CommandError) -> AuthenticatorState {
     var seen: Secret?
     for left in (0..<6).reversed() {
       let question =
         seen == nil ? "Code shown by the token: " : "Wait for the next code and type it: "
       let typed = try output.ask(question, echo: true, or: consequence)
-      let now = try context.time()
+      let now = try now()
+      let before = seen
       let told = try computing { () throws(CryptoError) in
-        try authenticator.start(
-          by: seen ?? typed, then: seen == nil ? nil : typed, for: user, at: now, under: policy)
+        try start(
+          by: before ?? typed, then: before.map { _ in typed }, for: user, at: now, under: policy)
       }
       seen = nil
       switch told {
       case .right(let state): return state
       case .wantsNext: seen = typed
       case .refused(let first):
-        output.say("\(text(of: first)) \(counted(left, "more code")) can be typed.")
+        let text = before == nil ? text(of: first) : pairText(of: first)
+        output.say("\(text) \(counted(left, "more code")) can be typed.")
       }
     }
     throw .noRightCode(consequence)
+  }
+
+  private func pairText(of second: FirstCode) -> String {
+    second == .wrong
+      ? "Not two codes in a row of this token, or used before." : text(of: second)
   }
 
   private func text(of first: FirstCode) -> String {
@@ -70,7 +82,7 @@ extension Draft {
     case .right, .wrong: "Wrong code."
     case .clockOff(let seconds):
       "Wrong code: a clock that is \(offText(seconds)) shows it now. A token's must not be."
-    case .malformed: "A code has \(authenticator.parameters.digits.rawValue) digits."
+    case .malformed: "A code has \(parameters.digits.rawValue) digits."
     case .backupCode: "A backup code does not show what the clock is."
     }
   }

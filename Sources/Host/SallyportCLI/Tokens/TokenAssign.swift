@@ -71,17 +71,15 @@ struct TokenAssign: Verb {
     }
     let given = token.given(
       as: name, id: try freshIdentifier(), at: try context.time(), confirmed: !noConfirm)
-    let codes = TokenCodes(
-      authenticator: given, person: person, output: subject.output, context: context,
-      consequence: consequence)
-    let confirmation = noConfirm ? nil : try codes.confirmation()
+    let confirmation =
+      noConfirm ? nil : try confirmation(of: given, person, subject.output, or: consequence)
     try context.stopIfInterrupted(consequence)
     let made = confirmation.map { given.confirmed(by: $0) } ?? given
     let fresh = try FreshBackupCodes(count: pending == nil ? backupCodes : 0)
     try subject.recorder.record(
       .tokenAssign, for: account.name, [Act.Fact("token", token.serial.bytes)]
     ) { () throws(CommandError) in
-      try subject.store.exclusively { () throws(CommandError) in
+      try subject.store.exclusively(about: token) { () throws(CommandError) in
         try assign(token, as: made, to: person, pending, with: fresh, in: subject.store)
       }
     }
@@ -91,6 +89,18 @@ struct TokenAssign: Verb {
     }
   }
 
+  private func confirmation(
+    of given: Authenticator, _ person: any Person, _ output: Output, or consequence: Consequence
+  ) throws(CommandError) -> AuthenticatorState {
+    let context = person.context
+    if let wait = given.waitText(at: try context.time()) {
+      output.say("Its \(wait): those up to then may have been used.")
+    }
+    return try given.started(
+      for: person.account.name, under: person.policy, output, or: consequence
+    ) { () throws(CommandError) in try context.time() }
+  }
+
   /// Throws where it is somebody's, also of one who does not have it any more: what the inventory
   /// knows of it is of before it was used. `unassign` takes it back first.
   private func check(_ token: Token, of person: any Person, _ pending: PendingLogin?)
@@ -98,6 +108,7 @@ struct TokenAssign: Verb {
   {
     if pending != nil {
       let record = try person.enrolledRecord().enrollment
+      try HeldToken.checkSuspended(token, person, record)
       let own = record.authenticators.first { HeldToken.isSame($0, token, person) }
       if let own { throw .hasToken(token, as: own.name) }
     }
@@ -114,7 +125,9 @@ struct TokenAssign: Verb {
     let account = person.account
     let now = try storing { () throws(StoreTrouble) in try store.token(token.serial) }
     guard let now, now.isSame(as: token), now.holder == token.holder,
-      now.authenticator.id == token.authenticator.id
+      now.authenticator.id == token.authenticator.id,
+      now.authenticator.initialLastAccepted == token.authenticator.initialLastAccepted,
+      now.authenticator.clockOffset == token.authenticator.clockOffset
     else { throw .tokenChanged(token) }
     // Another command may have done it since it was looked at.
     try check(now, of: person, pending)
@@ -175,7 +188,11 @@ extension TokenAssign {
     var lines = [
       "\(token.serial.text) is assigned to \(user) as \"\(made.name.text)\" (\(kind)\(off ?? ""))."
     ]
-    if isConfirmed { lines.append("Wait for its next code before the first login.") }
+    if isConfirmed {
+      lines.append("Wait for its next code before the first login.")
+    } else if let now = try? subject.context.time(), let wait = made.waitText(at: now) {
+      lines.append("Its \(wait): those up to then may have been used.")
+    }
     if !fresh.shown.isEmpty { lines += ["", fresh.text] }
     subject.output.answer(
       Answer(
@@ -186,14 +203,18 @@ extension TokenAssign {
 }
 
 extension Store {
-  /// Calls `body` while no other command assigns a token or takes one back.
-  func exclusively(_ body: () throws(CommandError) -> Void) throws(CommandError) {
+  /// Calls `body` while no other command assigns a token or takes one back. Throws where the
+  /// inventory is gone, and `token` with it.
+  func exclusively(about token: Token, _ body: () throws(CommandError) -> Void)
+    throws(CommandError)
+  {
     let result = try storing { () throws(StoreTrouble) in
       try holdingTokens { () -> Result<Void, CommandError> in
         do throws(CommandError) { return .success(try body()) } catch { return .failure(error) }
       }
     }
-    try result?.get()
+    guard let result else { throw .tokenChanged(token) }
+    try result.get()
   }
 }
 
@@ -220,7 +241,8 @@ extension CommandError {
       let again = Invocation(verb: $0.verb, user: nil, store: $0.store)
         .command("token assign", commandWords([token.serial.text, $0.user ?? "USER"]))
       return Message(
-        "which codes of \(token.serial.text) were used is not known: it needs a code that it shows",
+        "\(token.serial.text) counts, and which codes were used is not known: "
+          + "it needs one that it shows",
         .refused, hints: [again])
     }
   }

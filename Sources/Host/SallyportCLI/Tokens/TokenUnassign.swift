@@ -71,7 +71,9 @@ struct TokenUnassign: Verb {
     try subject.recorder.record(
       .tokenUnassign, for: holder.user, [Act.Fact("token", token.serial.bytes)]
     ) { () throws(CommandError) in
-      try store.exclusively { () throws(CommandError) in found = try take(token, subject) }
+      try store.exclusively(about: token) { () throws(CommandError) in
+        found = try take(token, subject)
+      }
     }
     tell(found, of: holder, token, subject.output)
   }
@@ -168,7 +170,7 @@ struct TokenUnassign: Verb {
     var back = now.distrusted(at: try context.time())
     if case .held(let found) = finding {
       try found.check()
-      back = now.returned(found.values, at: try context.time())
+      back = now.returned(found.values, at: try context.time(), under: found.person.policy)
       back.holder = holder
       let learnt = back
       try storing { () throws(StoreTrouble) in try store.replace(learnt) }
@@ -220,7 +222,7 @@ struct HeldToken {
   }
 
   /// What a login with a pass has replaced comes back by `restore`.
-  private static func checkSuspended(
+  static func checkSuspended(
     _ token: Token, _ person: any Person, _ enrollment: Enrollment
   ) throws(CommandError) {
     let now = try person.context.time()
@@ -228,7 +230,9 @@ struct HeldToken {
       let former = try person.former(one, enrollment.id)
       let isThere = former.authenticators.contains {
         person.isInFleet
-          ? $0.parameters == token.authenticator.parameters : isSame($0, token, person)
+          ? $0.parameters == token.authenticator.parameters
+            && ($0.clockOffset == nil) == (token.authenticator.clockOffset == nil)
+          : isSame($0, token, person)
       }
       if isThere { throw .tokenSuspended(token, until: one.until) }
     }

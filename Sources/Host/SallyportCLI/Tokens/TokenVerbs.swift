@@ -27,6 +27,8 @@ struct TokenListing: Verb {
   private struct Row: Encodable {
     let serial: String
     @OrNull var assigned: String?
+    /// When the first code is shown that counts; null: now, or a counter.
+    @OrNull var firstUse: String?
   }
 
   private struct Answer: Encodable {
@@ -49,21 +51,26 @@ struct TokenListing: Verb {
       let message = Message(trouble, at: invocation(in: context))
       context.terminal.write(Array(message.written.utf8), to: .aside)
     }
+    let now = try context.time()
     let facts = tokens.map { token in
       Joined(
         AuthenticatorFacts(token.authenticator),
-        Row(serial: token.serial.text, assigned: token.holder?.user.text))
+        Row(
+          serial: token.serial.text, assigned: token.holder?.user.text,
+          firstUse: token.holder == nil
+            ? token.authenticator.firstUse(after: now).flatMap { fact($0) } : nil))
     }
     context.output(shared).answer(
-      Answer(tokens: facts, unreadable: troubles.count), text(tokens, unread: troubles.count))
+      Answer(tokens: facts, unreadable: troubles.count),
+      text(tokens, unread: troubles.count, at: now))
     if !troubles.isEmpty { throw CommandError(.badData, "the list is incomplete") }
   }
 
-  private func text(_ tokens: [Token], unread: Int) -> String {
+  private func text(_ tokens: [Token], unread: Int, at now: UnixTime) -> String {
     let rows = tokens.map { token in
       [
         token.serial.text, description(of: token.authenticator.parameters),
-        token.holder?.user.text ?? "nobody",
+        token.holder?.user.text ?? nobody(token, at: now),
       ]
     }
     let lines = rows.isEmpty ? [] : table([["SERIAL", "KIND", "ASSIGNED TO"]] + rows)
@@ -71,6 +78,10 @@ struct TokenListing: Verb {
     let rest = unread > 0 ? ", \(unread) cannot be read" : ""
     let count = "\(counted(tokens.count, "token")), \(free) of them nobody's\(rest)"
     return (lines + [count]).joined(separator: "\n")
+  }
+
+  private func nobody(_ token: Token, at now: UnixTime) -> String {
+    ["nobody", token.authenticator.waitText(at: now)].compactMap { $0 }.joined(separator: "; ")
   }
 }
 
@@ -223,6 +234,13 @@ extension Completions {
       }
     }
     return safe(serials)
+  }
+}
+
+extension Authenticator {
+  /// `codes count in 3 min`, of a token of which those up to then may have been used.
+  func waitText(at now: UnixTime) -> String? {
+    firstUse(after: now).map { "codes count in \(durationText($0.elapsed(since: now)))" }
   }
 }
 

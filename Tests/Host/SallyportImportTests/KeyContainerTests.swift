@@ -243,7 +243,7 @@ import Testing
     #expect(throws: wanted) { try self.read(text) }
   }
 
-  @Test func `has so many elements and attributes at most`() {
+  @Test func `is refused with too many elements or attributes`() {
     let elements = String(repeating: "<a/>", count: XMLText.mostElements)
     let attributes = String(repeating: " a=''", count: 3) + (0...64).map { " a\($0)=''" }.joined()
     for text in ["<KeyContainer>\(elements)</KeyContainer>", "<KeyContainer\(attributes)/>"] {

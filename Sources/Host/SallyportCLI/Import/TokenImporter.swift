@@ -5,8 +5,8 @@ import SallyportImport
 import SallyportSupport
 import SallyportSystem
 
-/// Puts tokens of a list into the inventory: none where a line is wrong, and at most `Store.batch` at
-/// once, so that an interrupted one is repeated to add the rest.
+/// Puts tokens of a list into the inventory: none where a line is wrong. At most `Store.batch` are
+/// added at once, so that an interrupted import is repeated to add the rest.
 struct TokenImporter {
   let store: Store
   let context: Context

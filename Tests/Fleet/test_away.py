@@ -4,6 +4,7 @@ them, and what was used there is refused everywhere soon after.
 test_a_backup_code_lets_in_once_on_each_host_that_is_cut_off_and_nowhere_after
 test_codes_that_were_replaced_meanwhile_are_gone_soon_after
 test_a_host_that_is_killed_while_it_is_cut_off_sends_up_what_was_used
+test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing
 test_a_host_that_was_revoked_has_no_reserve
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from support.codes import totp
-from support.fleet import (ACCEPTED, DONE, REFUSED, SECRET, VERIFIER, backup_codes, host_key, pin_of,
+from support.fleet import (ACCEPTED, DONE, REFUSED, SECRET, TROUBLE, VERIFIER, backup_codes, host_key, pin_of,
                            with_backup_codes)
 from support.service import ask, attempt, request, soon
 from support.stage import DIRECTORY, WHOLE
@@ -158,6 +159,51 @@ def test_a_host_that_is_killed_while_it_is_cut_off_sends_up_what_was_used(stage,
     assert host.type(CODES[0]) == REFUSED
     assert hosts[1].type(CODES[0]) == REFUSED
     assert events(stage, "used-away") == [["web1", "0"]]
+
+
+@pytest.mark.decisive
+def test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing(stage, hosts):
+    """With the fleet's key: first both of them, then one beside a right one."""
+    host, right = hosts[0], stage.database
+    stage.pair.create(empty := f"{right}empty")
+
+    def over(database, *verifiers):
+        stage.database = database
+        for verifier in verifiers:
+            verifier.stop()
+            if database == empty:
+                verifier.run("init", user="postgres")
+            verifier.start()
+        stage.database = right
+
+    def asks(host):
+        """What it answers who wants to log in."""
+        return host.ask(request(b"alice", 1, b"\0\1", fleet=True))
+    one, two = stage.verifiers
+    host.cut()
+    assert host.type(CODES[0], away=True) == ACCEPTED
+    over(empty, one, two)
+    host.mend()
+    assert soon(lambda: asks(host)[1:2] != PROMPT), "unknown everywhere: nobody is asked"
+    assert host.type(CODES[0]) == host.type(CODES[1]) == TROUBLE
+    for _ in range(2):
+        host.service.kill()
+        host.start()
+        assert soon(lambda: asks(host)[1:2] != PROMPT)
+        assert host.pending() and host.has("reserve = ")
+    over(right, one)
+    assert soon(lambda: not host.pending())
+    assert events(stage, "used-away") == [["web1", "0"]]
+    refused = 0
+    for turn in range(10):
+        one_of_both = hosts[turn % 2]
+        one_of_both.service.kill()
+        one_of_both.start()
+        answers = [asks(one_of_both) for _ in range(2)]
+        refused += sum(answer[1:2] != PROMPT or answer[-1:] == AWAY for answer in answers)
+    assert refused == 0, f"{refused} of 20"
+    assert host.type(CODES[0]) == REFUSED and host.type(CODES[1]) == ACCEPTED
+    assert stage.twice() == []
 
 
 def test_a_host_that_was_revoked_has_no_reserve(stage, hosts):

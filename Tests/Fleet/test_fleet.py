@@ -218,9 +218,9 @@ def test_no_secret_is_in_a_dump(fleet):
 def test_a_host_asks_only_what_its_row_allows(fleet):
     verifier = fleet.verifier("one")
     assert verifier.enroll("alice", host="web2") == NOT_SERVED
-    assert verifier.enroll("alice", host="unknown") == NOT_SERVED
+    assert verifier.enroll("alice", host="unknown") == TROUBLE
     assert verifier.enroll("alice") == DONE
-    assert verifier.type("alice", code(), host="unknown") == NOT_SERVED
+    assert verifier.type("alice", code(), host="unknown") == TROUBLE
     assert verifier.type("alice", code(), host="web2") == ACCEPTED
     assert verifier.type("alice", code()) == REFUSED
     # Cut off, of another form: an answer that says nothing.
@@ -294,8 +294,8 @@ def test_who_writes_to_the_database_makes_no_host_and_gives_none_a_right(fleet):
     fleet.sql("UPDATE host SET enrolls = true WHERE name = 'web2'")
     fleet.sql(f"""INSERT INTO host SELECT 'web3', '\\x{host_key("web3").pin}', enrolls, joined, seal
       FROM host WHERE name = 'web1'""")
-    assert verifier.enroll("alice", host="web2") == NOT_SERVED
-    assert verifier.enroll("alice", host="web3") == NOT_SERVED
+    assert verifier.enroll("alice", host="web2") == TROUBLE
+    assert verifier.enroll("alice", host="web3") == TROUBLE
     assert verifier.enroll("alice") == DONE
 
 

@@ -94,7 +94,7 @@ def backends(sql):
                                 "AND datname = current_database()")]
 
 
-QUESTION, PING, STRANGER, DATABASE_AWAY, LINE_NOT_SERVED = 0x01, 0x04, 0xED, 0xEE, 0xEF
+QUESTION, PING, DATABASE_AWAY, LINE_NOT_SERVED = 0x01, 0x04, 0xEE, 0xEF
 
 
 class Key:
@@ -255,8 +255,6 @@ class Verifier:
         """The byte of the answer; None where there was none in time."""
         with contextlib.suppress(OSError), self.line(host, limit) as line:
             kind, answer = line.ask(QUESTION, Line.question(frame, uid)) or (None, b"")
-            if kind == STRANGER:
-                return NOT_SERVED
             if kind == DATABASE_AWAY:
                 return TROUBLE
             return answer[1] if len(answer) > 1 else None

@@ -171,8 +171,11 @@ package struct Relay: FleetSide {
       let write = question.isBeside ? log : news
       write(.warning, question.refused("no answer came; the result is unknown"))
       return .answer(.trouble(mayBeTheCallers: true))
+    case .stranger:
+      log(.error, question.refused("no verifier knows this host: sallyport fleet status"))
+      return .answer(.trouble(mayBeTheCallers: false))
     case .revoked:
-      log(.error, question.refused("the fleet does not know this host: sallyport fleet join"))
+      log(.error, question.refused("this host was revoked: sallyport fleet leave"))
       return .answer(.trouble(mayBeTheCallers: false))
     }
   }

@@ -31,7 +31,8 @@ extension Relay {
         switch error {
         case .away, .unpinned: "no verifier can be asked"
         case .unknown: "no answer came; the result is unknown"
-        case .revoked: "the fleet does not know this host: sallyport fleet join"
+        case .stranger: "no verifier knows this host: sallyport fleet status"
+        case .revoked: "this host was revoked: sallyport fleet leave"
         }
       log(.warning, request.refused(reason))
       return error == .unknown ? .trouble : .notServed

@@ -181,9 +181,19 @@ package final class Reserve: Sendable {
     try forget(name)
   }
 
-  /// Wipes all entries, as after `sallyport fleet leave`.
-  package func empty() throws(StoreTrouble) {
-    for name in try store.enrolledNames() { try remove(stored: name) }
+  /// Ends it, as of a host that was revoked: no code of it is taken any more. What was used here and
+  /// may not have gone up stays, for root to see, until this host leaves; the rest is wiped. `tell`
+  /// is told whose that is, when it is ended and not again.
+  func end(_ tell: (StoredName) -> Void) throws(StoreTrouble) {
+    let isGood = age.withLock { $0 != nil }
+    if isGood {
+      pendingNames.forEach(tell)
+      try store.confirm([])
+      age.withLock { $0 = nil }
+    }
+    for name in try store.enrolledNames() where !isPending(stored: name) {
+      try remove(stored: name)
+    }
   }
 
   /// The names of all directories, sorted.

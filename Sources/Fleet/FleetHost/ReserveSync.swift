@@ -30,11 +30,11 @@ package final class ReserveSync: Sendable {
     package init() {}
   }
 
-  private let reserve: Reserve
+  let reserve: Reserve
   let logins: ReserveLogins
   private let verifiers: any FleetVerifiers
   private let pace: Pace
-  private let log: LogWriter
+  let log: LogWriter
   /// Whether this host is still in the fleet.
   private let isMember: @Sendable () -> Bool
   private let state = Locked(SyncQueue())
@@ -123,8 +123,12 @@ package final class ReserveSync: Sendable {
     do throws(StoreTrouble) {
       guard try reserve.isPending(name) else { return true }
       let stored = try reserve.store.storedName(of: name)
-      guard try bringUp([stored], within: milliseconds) == .done else { return false }
-      return try !reserve.isPending(name)
+      switch try bringUp([stored], within: milliseconds) {
+      case .done: return try !reserve.isPending(name)
+      // The question comes to the same, and not to what is kept here.
+      case .stranger, .revoked: return true
+      case .away, .garbled: return false
+      }
     } catch {
       complain(error)
       return false
@@ -161,23 +165,7 @@ package final class ReserveSync: Sendable {
 
   private func leave() {
     state.withLock { ($0.isRunning, $0.wasAway, $0.fetches, $0.fetched) = (false, true, [], [:]) }
-    do throws(StoreTrouble) {
-      try reserve.store.dismantle()
-      log(.notice, LogLine("this host has left the fleet: the reserve is wiped"))
-    } catch {
-      complain(error)
-    }
-  }
-
-  /// What became of a question.
-  private enum Progress {
-    case done
-    /// Nobody answers, or not so that it could be understood.
-    case away
-    /// Somebody answers, but nothing that could be understood.
-    case garbled
-    /// The fleet does not know this host any more.
-    case revoked
+    dismantle()
   }
 
   /// All that is to be done now, in this order: what was used goes up, the whole is confirmed where
@@ -209,9 +197,15 @@ package final class ReserveSync: Sendable {
       state.withLock { $0.wasAway = true }
       try reserve.noteAge()
       return pace.probing
+    case .stranger:
+      state.withLock { $0.wasAway = true }
+      complain(LogLine("no verifier knows this host: the reserve is kept, and used by nobody"))
+      try reserve.noteAge()
+      return pace.pinging
     case .revoked:
-      complain(LogLine("the fleet does not know this host any more: the reserve is wiped"))
-      try reserve.empty()
+      state.withLock { $0.wasAway = true }
+      try end()
+      complain(LogLine("this host was revoked: its reserve has ended (sallyport fleet leave)"))
       return pace.pinging
     }
   }
@@ -241,7 +235,7 @@ package final class ReserveSync: Sendable {
       let answer = try verifiers.ask(.ping, nothing, within: min(pace.patience, 1000))
       return answer == .databaseAway ? .away : .done
     } catch {
-      return error == .revoked ? .revoked : .away
+      return Progress(error)
     }
   }
 
@@ -262,7 +256,7 @@ package final class ReserveSync: Sendable {
         else { return (.garbled, nil) }
         if read != .busy { return (.done, read) }
       } catch {
-        return (error == .revoked ? .revoked : .away, nil)
+        return (Progress(error), nil)
       }
       _ = poll(nil, 0, Int32.random(in: 20...200))
     }
@@ -381,7 +375,7 @@ package final class ReserveSync: Sendable {
     return progress
   }
 
-  private func complain(_ trouble: StoreTrouble) {
+  func complain(_ trouble: StoreTrouble) {
     complain(.trouble(trouble, user: [], from: nil, .unknown))
   }
 

@@ -1,3 +1,4 @@
+import FleetTransport
 import OneTimePassword
 import SallyportCore
 
@@ -33,5 +34,28 @@ struct SyncQueue: Sendable {
       if fetched.count > 8 * Self.mostFetches { fetched = [:] }
     }
     fetched[name.bytes] = now
+  }
+}
+
+extension ReserveSync {
+  /// What became of a question.
+  enum Progress {
+    case done
+    /// Nobody answers, or not so that it could be understood.
+    case away
+    /// Somebody answers, but nothing that could be understood.
+    case garbled
+    /// No verifier knows this host: the reserve is kept as it is.
+    case stranger
+    /// This host was revoked.
+    case revoked
+
+    init(_ fault: TransportFault) {
+      switch fault {
+      case .away, .unknown, .unpinned: self = .away
+      case .stranger: self = .stranger
+      case .revoked: self = .revoked
+      }
+    }
   }
 }

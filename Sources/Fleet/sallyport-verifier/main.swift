@@ -174,7 +174,7 @@ struct Run: ParsableCommand {
     let router = try router(database, identity)
     if !address.isAny { say(address, to: database) }
     return try FleetServer(
-      on: address, identity: identity, isKnown: { router.isKnown($0) },
+      on: address, identity: identity, standing: { router.standing(of: $0) },
       handler: { router.read($0, $1, $2, arrived: $3) })
   }
 

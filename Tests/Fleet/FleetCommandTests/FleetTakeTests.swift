@@ -155,7 +155,7 @@ extension MovingFleet {
 
   @Test(arguments: [
     (Result<VerifierAnswer, TransportFault>.failure(.away), 75, "no verifier can be reached"),
-    (.failure(.revoked), 1, "it was revoked"), (.failure(.unpinned), 1, "unexpected key"),
+    (.failure(.revoked), 1, "host was revoked"), (.failure(.unpinned), 1, "unexpected key"),
     (.success(.databaseAway), 75, "database does not answer"),
     (.success(.notServed), 1, "upgrade them"),
   ])

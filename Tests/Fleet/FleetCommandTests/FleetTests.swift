@@ -347,7 +347,8 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 
   @Test(arguments: [
     (TransportFault.away, "away", "cannot be reached"), (.unknown, "silent", "does not answer"),
-    (.unpinned, "wrong-key", "unexpected key"), (.revoked, "revoked", "it was revoked"),
+    (.unpinned, "wrong-key", "unexpected key"), (.revoked, "revoked", "host was revoked"),
+    (.stranger, "unknown", "does not know this host's key"),
   ])
   func `says why a verifier cannot verify codes`(fault: TransportFault, word: String, text: String)
     throws

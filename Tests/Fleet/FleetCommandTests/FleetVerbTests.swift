@@ -255,18 +255,19 @@ import Testing
     #expect(try fleet.load(try account())?.state == before)
   }
 
-  @Test(arguments: aboutOne, [TransportFault.away, .unknown, .revoked])
+  @Test(arguments: aboutOne, [TransportFault.away, .unknown, .stranger, .revoked])
   func `Says what is known where no answer comes`(words: [String], fault: TransportFault) throws {
     _ = try enroll()
     let (fleet, bench) = (fleet, bench)
     bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, fault: fault) }
     let done = bench.runAsRoot(
       [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
-    #expect(done.status == (fault == .revoked ? 1 : 75), "\(done.aside)")
+    #expect(done.status == ([.stranger, .revoked].contains(fault) ? 1 : 75), "\(done.aside)")
     let isChange = ["require", "exempt"].contains(words[0])
     let text =
       switch fault {
-      case .revoked: "do not know this host's key"
+      case .stranger: "no verifier knows this host's key"
+      case .revoked: "this host was revoked"
       case .unknown where isChange: "it is not known whether nobody was changed in the fleet"
       case .away, .unknown, .unpinned: "no verifier can be asked; nothing was changed"
       }

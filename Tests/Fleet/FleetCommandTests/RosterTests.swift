@@ -74,7 +74,7 @@ private final class RosterLine: FleetVerifiers {
   @Test(
     arguments: [
       (.away, "no verifier can be reached"), (.unknown, "the verifier did not answer"),
-      (.revoked, "the verifiers do not know this host's key: it was revoked"),
+      (.revoked, "this host was revoked"), (.stranger, "no verifier knows this host's key"),
       (.unpinned, "the server at the verifiers' addresses has an unexpected key"),
     ] as [(TransportFault, String)])
   func `is silence where no answer comes, with the reason`(_ fault: TransportFault, _ why: String)

@@ -247,7 +247,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
 
   // MARK: not known
 
-  @Test(arguments: [(TransportFault.unknown, true), (.revoked, false)])
+  @Test(arguments: [(TransportFault.unknown, true), (.stranger, false), (.revoked, false)])
   func `is refused, and neither asked again nor verified here, after`(
     _ fault: TransportFault, _ mayBeTheCallers: Bool
   ) throws {

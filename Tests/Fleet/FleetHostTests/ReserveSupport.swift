@@ -35,6 +35,7 @@ final class ScriptedFleet: FleetVerifiers {
     var isCut = false
     var isDatabaseAway = false
     var isRevoked = false
+    var isStranger = false
     /// Instead of what it should say.
     var garbage: [UInt8]?
     /// How often it has no time.
@@ -57,6 +58,7 @@ final class ScriptedFleet: FleetVerifiers {
     let found = state.withLock { state -> Result<VerifierAnswer, TransportFault> in
       if state.isCut { return .failure(.away) }
       if state.isRevoked { return .failure(.revoked) }
+      if state.isStranger { return .failure(.stranger) }
       if state.isDatabaseAway { return .success(.databaseAway) }
       guard kind == .reserve else { return .success(VerifierAnswer(to: kind, [])) }
       if let garbage = state.garbage { return .success(VerifierAnswer(to: kind, garbage)) }

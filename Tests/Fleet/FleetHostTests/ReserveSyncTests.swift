@@ -219,13 +219,55 @@ import Testing
     #expect(host.log.count { $0.contains("unrecognized answer") } == 1)
   }
 
-  @Test func `wipes the reserve of a host that was revoked`() throws {
+  // decisive
+  @Test func `keeps all where no verifier knows the host, and reports it to the one that does`()
+    throws
+  {
     let host = try CutHost()
-    try host.logIn("alice")
-    host.fleet.change { $0.isRevoked = true }
+    for person in ["alice", "bob"] { try host.logIn(person) }
+    host.fleet.change { $0.isCut = true }
     host.keeper.work()
-    #expect(try host.reserve.entries().isEmpty)
-    #expect(host.log.contains { $0.contains("does not know this host any more") })
+    #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
+    host.fleet.change { ($0.isCut, $0.isStranger) = (false, true) }
+    for _ in 0..<3 { host.keeper.work() }
+    #expect(try host.reserve.entries().count == 2)
+    #expect(try host.reserve.isPending(try name("alice")))
+    // The question itself is asked, and refused.
+    #expect(host.keeper.mayAsk(try name("alice"), within: 1000))
+    #expect(!host.keeper.isConfirmed)
+    host.fleet.change { $0.isStranger = false }
+    host.keeper.work()
+    #expect(host.fleet.used("alice") == 1)
+    #expect(try !host.reserve.isPending(try name("alice")))
+    #expect(host.log.count { $0.contains("no verifier knows this host") } == 1)
+  }
+
+  // decisive
+  @Test func `ends the reserve of a host that was revoked, and says what did not go up`() throws {
+    let host = try CutHost()
+    for person in ["alice", "bob"] { try host.logIn(person) }
+    host.fleet.change { $0.isCut = true }
+    host.keeper.work()
+    #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
+    host.fleet.change { ($0.isCut, $0.isRevoked) = (false, true) }
+    for _ in 0..<3 { host.keeper.work() }
+    #expect(try host.reserve.entries().map(\.name) == [try name("alice")])
+    #expect(host.log.filter { $0.contains("does not know to be used") }.count == 1)
+    #expect(host.log.contains { $0.contains("user=alice") && $0.contains("does not know") })
+    #expect(host.log.contains { $0.contains("this host was revoked") })
+    // Also after a restart, and where it is cut off again: no code of it is taken.
+    host.fleet.change { $0.isCut = true }
+    for reserve in [host.reserve, try host.restarted()] {
+      #expect(!reserve.isGood(for: .max))
+      for person in ["alice", "bob"] {
+        for code in [first, second] {
+          #expect(try host.type(code, as: person, in: reserve) == wrong)
+        }
+      }
+    }
+    host.isMember.withLock { $0 = false }
+    host.keeper.dismantle()
+    #expect(host.log.filter { $0.contains("does not know to be used") }.count == 2)
   }
 
   @Test func `wipes an entry that cannot be read, and goes on with the others`() throws {

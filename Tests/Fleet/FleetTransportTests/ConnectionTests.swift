@@ -61,12 +61,36 @@ import Testing
     let verifier = try TestVerifier()
     verifier.known.withLock { $0 = [] }
     let client = try verifier.client()
-    #expect(fault(client) == .revoked)
+    #expect(fault(client) == .stranger)
     #expect(verifier.asked.withLock { $0.isEmpty })
     #expect(fault(client, .join) == nil)
     #expect(verifier.asked.withLock { $0 } == [.join])
   }
 
+  @Test func `lets a host that was revoked not even join`() throws {
+    let (verifier, identity) = (try TestVerifier(), try newIdentity())
+    verifier.revoked.withLock { $0 = [identity.pin] }
+    let client = try verifier.client(identity)
+    for kind in FrameKind.allCases { #expect(fault(client, kind) == .revoked) }
+    #expect(!client.look())
+    #expect(verifier.asked.withLock { $0.isEmpty })
+  }
+
+  @Test func `is greeted by the form, which hosts of the former version read alone`() {
+    for (standing, greeting) in [(HostStanding.member, [1]), (.unknown, [1, 1]), (.revoked, [1, 2])]
+    {
+      #expect(standing.greeting == greeting.map { UInt8($0) })
+      #expect(HostStanding(greeting: 0x84, standing.greeting) == standing)
+    }
+    #expect(HostStanding(greeting: 0x84, [1, 3]) == .unknown)
+    // Of the former version.
+    #expect(HostStanding(greeting: 0xed, [1]) == .unknown)
+    for (kind, body): (UInt8, [UInt8]) in [(0x84, []), (0x84, [2]), (0xee, [1])] {
+      #expect(HostStanding(greeting: kind, body) == nil)
+    }
+  }
+
+  // decisive
   @Test func `ends when the host is revoked, also while it is open`() throws {
     let verifier = try TestVerifier()
     let identity = try newIdentity()
@@ -75,7 +99,7 @@ import Testing
     #expect(fault(client) == nil)
     #expect(verifier.server.connections == 1)
     let start = sys_monotonic()
-    verifier.known.withLock { $0 = [] }
+    verifier.revoked.withLock { $0 = [identity.pin] }
     #expect(soon { verifier.server.connections == 0 })
     #expect(sys_monotonic() - start < 5_000_000_000)
     #expect(fault(client) == .revoked)
@@ -89,14 +113,14 @@ import Testing
     let verifier = try newIdentity()
     let server = try FleetServer(
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: verifier, limits: limits,
-      isKnown: { pin in
+      standing: { pin in
         // The second time is that of the thread which looks for hosts that were revoked.
-        guard pin == first.pin else { return true }
+        guard pin == first.pin else { return .member }
         let look = looks.withLock { looks in
           looks += 1
           return looks
         }
-        return look != 2 || soon { isThere.withLock { $0 } }
+        return look != 2 || soon { isThere.withLock { $0 } } ? .member : .unknown
       }, handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })
     defer { server.stop(within: 0) }
     let file = FleetFile(
@@ -236,7 +260,7 @@ import Testing
     let again = VerifierAddress(bytes: [127, 0, 0, 1], port: port)
     #expect(soon { client.misses > 0 })
     let server = try FleetServer(
-      on: again, identity: identity, isKnown: { _ in true },
+      on: again, identity: identity, standing: { _ in .member },
       handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })
     #expect(soon { back.withLock { $0 } == 1 })
     #expect(fault(client) == nil)

@@ -72,7 +72,7 @@ import Testing
     let verifier = try TestVerifier(limits: limits)
     verifier.known.withLock { $0 = [] }
     let stranger = try verifier.raw()
-    #expect(try stranger.greet(try side(verifier)) == 0xed)
+    #expect(try stranger.greet(try side(verifier)) == 0x84)
     #expect(stranger.frame() == nil)
     #expect(soon { verifier.server.connections == 0 })
   }

@@ -50,6 +50,43 @@ import Testing
   }
 
   // decisive
+  @Test func `is answered by the one that knows it`() throws {
+    let (strange, right) = (try TestVerifier(identity), try TestVerifier(identity))
+    strange.known.withLock { $0 = [] }
+    let addresses = [strange, right].map(\.server.address)
+    for kind in FrameKind.allCases where kind != .join {
+      // Which one is asked first is left to chance.
+      for index: UInt8 in 0..<8 {
+        let client = try client(addresses)
+        #expect(try client.ask(kind, try secret(1, index), within: 20_000).body == [index])
+        #expect(client.look())
+      }
+    }
+    #expect(strange.asked.withLock { $0.isEmpty })
+  }
+
+  @Test func `is unknown where each of them says so, and away where one cannot be asked`() throws {
+    let (first, second) = (try TestVerifier(identity), try TestVerifier(identity))
+    let (away, gone) = (try without(Locked(0)), try Silent())
+    gone.close()
+    for verifier in [first, second] { verifier.known.withLock { $0 = [] } }
+    func fault(_ verifiers: [VerifierAddress]) throws -> TransportFault? {
+      let (client, body) = (try client(verifiers), try secret(1))
+      do throws(TransportFault) {
+        return try client.ask(.question, body, within: 20_000) == .databaseAway ? .away : nil
+      } catch {
+        return error
+      }
+    }
+    for _ in 0..<4 {
+      #expect(try fault([first.server.address, second.server.address]) == .stranger)
+      #expect(try fault([first.server.address, gone.address]) == .away)
+      #expect(try fault([first.server.address, away.server.address]) == .away)
+    }
+    #expect(try !client([first.server.address, second.server.address]).look())
+  }
+
+  // decisive
   @Test func `is told that all databases are away, after each was asked once`() throws {
     let asked = Locked(0)
     let (first, second) = (try without(asked), try without(asked))
@@ -144,7 +181,7 @@ import Testing
       limits.onTheWay = 300_000_000
       return try FleetServer(
         on: VerifierAddress(bytes: [127, 0, 0, 1], port: port), identity: identity, limits: limits,
-        isKnown: { _ in true },
+        standing: { _ in .member },
         handler: { _, kind, _, _ in FleetServer.Request { VerifierAnswer(to: kind, []) } })
     }
     var verifiers = [try start(0), try start(0)]

@@ -32,8 +32,9 @@ final class TestVerifier: Sendable {
 
   let identity: Identity
   let server: FleetServer
-  /// The keys that it knows; nil: all.
+  /// The keys that it knows; nil: all. And those that it knows to be revoked.
   let known = Locked<Set<Pin>?>(nil)
+  let revoked = Locked<Set<Pin>>([])
   let asked = Locked<[FrameKind]>([])
 
   init(
@@ -42,7 +43,7 @@ final class TestVerifier: Sendable {
   ) throws {
     let identity = try identity ?? newIdentity()
     self.identity = identity
-    let (known, asked) = (known, asked)
+    let (known, revoked, asked) = (known, revoked, asked)
     let address = VerifierAddress(bytes: [127, 0, 0, 1], port: 0)
     let answer: Answer =
       handler
@@ -52,7 +53,10 @@ final class TestVerifier: Sendable {
       }
     server = try FleetServer(
       on: address, identity: identity, limits: limits,
-      isKnown: { pin in known.withLock { $0?.contains(pin) ?? true } },
+      standing: { pin in
+        if revoked.withLock({ $0.contains(pin) }) { return .revoked }
+        return known.withLock { $0?.contains(pin) ?? true } ? .member : .unknown
+      },
       handler: { pin, kind, body, arrived in
         FleetServer.Request(about: name(body)) { answer(pin, kind, body, arrived) }
       })

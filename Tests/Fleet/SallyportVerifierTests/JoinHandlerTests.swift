@@ -171,11 +171,12 @@ struct `Joining by a token` {
     let router = FrameRouter(Hosts(verifier.database), join: handler, [:])
     let pin = try #require(Pin(key(1)))
     let nothing = try #require(Secret(count: 0))
-    #expect(router.read(pin, .ping, nothing, arrived: 0).answer() == .unknownHost)
+    #expect(router.read(pin, .ping, nothing, arrived: 0).answer() == .databaseAway)
+    #expect(router.standing(of: pin) == .unknown)
     let frame = try #require(JoinRequest(.join, try invite(), names: []).encoded())
     #expect(router.read(pin, .join, frame, arrived: 0).answer().answers(.join))
     #expect(router.read(pin, .ping, nothing, arrived: 0).answer().answers(.ping))
-    #expect(router.isKnown(pin))
+    #expect(router.standing(of: pin) == .member)
     #expect(router.read(pin, .question, nothing, arrived: 0).answer() == .notServed)
   }
 
@@ -184,7 +185,7 @@ struct `Joining by a token` {
     let router = FrameRouter(Hosts(verifier.database), join: handler, [.reserve: reading])
     let pin = try #require(Pin(key(1)))
     let body = try #require(Secret([1, 2, 3]))
-    #expect(router.read(pin, .reserve, body, arrived: 0).answer() == .unknownHost)
+    #expect(router.read(pin, .reserve, body, arrived: 0).answer() == .databaseAway)
     #expect(reading.count.withLock { $0 } == 0)
     let frame = try #require(JoinRequest(.join, try invite(), names: []).encoded())
     #expect(router.read(pin, .join, frame, arrived: 0).answer().answers(.join))
@@ -197,8 +198,7 @@ struct `Joining by a token` {
     let router = FrameRouter(Hosts(other.database), [:])
     other.database.lose("it is taken away")
     let pin = try #require(Pin(key(1)))
-    // A machine that is told that it is no host wipes its reserve.
-    #expect(router.isKnown(pin))
+    #expect(router.standing(of: pin) == .member)
     let nothing = try #require(Secret(count: 0))
     #expect(router.read(pin, .question, nothing, arrived: 0).answer() == .databaseAway)
   }

@@ -43,7 +43,7 @@ private final class Wire: Sendable {
     let router = FrameRouter(Hosts(verifier.database), [.question: handler])
     server = try FleetServer(
       on: VerifierAddress(bytes: [127, 0, 0, 1], port: 0), identity: pinned,
-      isKnown: { router.isKnown($0) },
+      standing: { router.standing(of: $0) },
       handler: { router.read($0, $1, $2, arrived: $3) })
     let file = FleetFile(
       host: "web1", enrolls: true, verifiers: [server.address], pins: [pinned.pin])

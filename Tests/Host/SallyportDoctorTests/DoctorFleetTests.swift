@@ -60,6 +60,7 @@ import Testing
     (fleet(.verifies, .foreign), ["fleet-foreign warning"]),
     (fleet(.foreign), ["fleet-foreign error"]),
     (fleet(.revoked), ["fleet-revoked error"]),
+    (fleet(.verifies, .stranger), ["fleet-unknown warning"]),
     (fleet(.verifies, ahead: -6), ["fleet-clock warning"]),
     (fleet(.verifies, breakGlass: []), ["fleet-no-break-glass warning"]),
   ]

@@ -187,10 +187,11 @@ extension MoveFault {
       MoveFault(
         .refused, "the server at the verifiers' addresses has an unexpected key", unchanged
       ).ofAll
-    case .revoked:
-      MoveFault(
-        .refused, "the verifiers do not know this host's key: it was revoked", unchanged
-      ).ofAll
+    case .stranger:
+      MoveFault(.refused, "no verifier knows this host's key", unchanged) { _ in
+        ["sallyport fleet status"]
+      }.ofAll
+    case .revoked: MoveFault(.refused, "this host was revoked", unchanged).ofAll
     }
   }
 

@@ -75,6 +75,7 @@ enum VerifierFault: Error, Equatable {
     case .transport(.away): "away"
     case .transport(.unknown): "silent"
     case .transport(.unpinned): "wrong-key"
+    case .transport(.stranger): "unknown"
     case .transport(.revoked): "revoked"
     case .database: "database-away"
     case .strange: "other-version"
@@ -87,8 +88,9 @@ enum VerifierFault: Error, Equatable {
     case .transport(.away): "cannot be reached"
     case .transport(.unknown): "accepts questions and does not answer: see its log"
     case .transport(.unpinned): "has an unexpected key: nothing is sent to it"
-    case .transport(.revoked):
-      "does not know this host's key: it was revoked; leave, then join again"
+    case .transport(.stranger):
+      "does not know this host's key: is its database the fleet's? (there: sallyport-verifier hosts)"
+    case .transport(.revoked): "this host was revoked: leave, then join again"
     case .database: "answers, but its database does not: it refuses all logins"
     case .strange: "unrecognized answer: upgrade the older side"
     }
@@ -112,6 +114,7 @@ struct VerifierState {
     switch answer {
     case .success: verifies ? .verifies : .away
     case .failure(.transport(.unpinned)): .foreign
+    case .failure(.transport(.stranger)): .stranger
     case .failure(.transport(.revoked)): .revoked
     case .failure: .away
     }

@@ -75,10 +75,17 @@ extension CommandError {
         .refused,
         "the server at the token's address has an unexpected key: nothing was sent",
         hints: ["\(invite): is the token of this fleet?"])
+    case .stranger:
+      CommandError(
+        .refused, "no verifier knows this host's key: nothing was changed",
+        hints: [
+          "sallyport-verifier hosts  # on each verifier: do they ask the same database?",
+          "sallyport fleet leave  # then join again, with a new invitation",
+        ])
     case .revoked:
       CommandError(
-        .refused, "the verifiers do not know this host's key: it was revoked, or never joined",
-        hints: ["sallyport fleet leave  # then join again, with a new invitation"])
+        .refused, "this host's key was revoked: nothing was changed",
+        hints: ["sallyport fleet leave  # then join again, with a new key and a new invitation"])
     }
   }
 

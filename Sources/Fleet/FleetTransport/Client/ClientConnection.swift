@@ -7,14 +7,15 @@ final class ClientConnection: @unchecked Sendable {
   private let reader: FrameReader
   /// Which of the verifiers.
   let verifier: Int
-  /// The verifier does not know this host's key.
-  let isStranger: Bool
+  /// What the verifier knows of this host's key.
+  let standing: HostStanding
   /// When it was used last.
   var used: UInt64
 
-  init(_ connection: TLSConnection, _ reader: FrameReader, verifier: Int, isStranger: Bool) {
+  init(_ connection: TLSConnection, _ reader: FrameReader, verifier: Int, _ standing: HostStanding)
+  {
     (self.connection, self.reader, self.verifier) = (connection, reader, verifier)
-    (self.isStranger, used) = (isStranger, sys_monotonic())
+    (self.standing, used) = (standing, sys_monotonic())
   }
 
   /// Whether it is still there and silent, as far as the kernel knows, and young enough.

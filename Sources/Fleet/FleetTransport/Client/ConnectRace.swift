@@ -104,14 +104,13 @@ struct ConnectRace {
       wasDropped = true
       drop(runner)
     case .whole(let nonce, let kind, let body):
-      let isKnown = kind == 0x80 | FrameKind.ping.rawValue
-      let isStranger = kind == VerifierAnswer.unknownHost.kind
-      guard nonce == 0, isKnown || isStranger, body[0] == Frame.form else {
+      let greeting = body.bytes(in: 0..<body.count)
+      guard nonce == 0, let standing = HostStanding(greeting: kind, greeting) else {
         drop(runner)
         return nil
       }
       return ClientConnection(
-        runner.connection, FrameReader(), verifier: runner.verifier, isStranger: isStranger)
+        runner.connection, FrameReader(), verifier: runner.verifier, standing)
     }
     return nil
   }

@@ -20,6 +20,7 @@ import Synchronization
 ///
 /// **When another verifier is asked.** A verifier whose database is away says so, and that it has
 /// verified and saved nothing: then the pool asks the next one, which may still reach the database.
+/// So it does where a verifier does not know this host's key: its database may not be the fleet's.
 /// For a while it asks those that said so last.
 package final class VerifierPool: FleetVerifiers {
   /// Bytes of a question, and of an answer, at most.
@@ -79,39 +80,59 @@ package final class VerifierPool: FleetVerifiers {
       let left = deadline > now ? (deadline - now) / 1_000_000 : 0
       return body(left).flatMap { Frame.make(nonce, kind.rawValue, $0) }
     }
-    var asked: Set<Int> = []
+    var tried = Tried()
     while true {
       let connection: ClientConnection
       do throws(TransportFault) {
-        connection = try lineThatTook(frame, kind, besides: asked, until: deadline)
+        connection = try lineThatTook(frame, kind, besides: &tried, until: deadline)
       } catch {
+        guard error == .away else { throw error }
         // At least one has answered.
-        if error == .away, !asked.isEmpty { return .databaseAway }
-        throw error
+        if !tried.away.isEmpty { return .databaseAway }
+        throw tried.strange.count == verifiers.count ? .stranger : .away
       }
       let answer = try answer(on: connection, to: kind, nonce, until: deadline)
+      if answer == .unknownHost {
+        tried.strange.insert(connection.verifier)
+        continue
+      }
       guard answer == .databaseAway, kind.isAskedElsewhere else { return answer }
-      asked.insert(connection.verifier)
-      guard asked.count < verifiers.count, sys_monotonic() + Self.leastLeft < deadline else {
+      tried.away.insert(connection.verifier)
+      guard tried.all.count < verifiers.count, sys_monotonic() + Self.leastLeft < deadline else {
         return answer
       }
     }
   }
 
+  /// The verifiers that have not answered a question.
+  private struct Tried {
+    /// The database of these is away.
+    var away: Set<Int> = []
+    /// These do not know this host's key.
+    var strange: Set<Int> = []
+    var all: Set<Int> { away.union(strange) }
+  }
+
   /// The connection that sent the frame, to a verifier other than these.
   private func lineThatTook(
-    _ frame: () -> Secret?, _ kind: FrameKind, besides asked: Set<Int>, until deadline: UInt64
+    _ frame: () -> Secret?, _ kind: FrameKind, besides tried: inout Tried, until deadline: UInt64
   ) throws(TransportFault) -> ClientConnection {
-    while let connection = takeIdle(besides: asked) {
+    while let connection = takeIdle(besides: tried.all) {
       if try sendOn(connection, frame, until: deadline) { return connection }
     }
     let end = min(deadline, sys_monotonic() + Self.untilAway)
-    var tried = asked
+    var gone: Set<Int> = []
     while true {
-      let connection = try connect(until: end, besides: tried)
-      if connection.isStranger, kind != .join { throw .revoked }
-      if try sendOn(connection, frame, until: deadline) { return connection }
-      tried.insert(connection.verifier)
+      let connection = try connect(until: end, besides: tried.all.union(gone))
+      switch connection.standing {
+      case .revoked: throw .revoked
+      case .unknown where kind != .join:
+        tried.strange.insert(connection.verifier)
+        askLast(connection.verifier)
+      case .member, .unknown:
+        if try sendOn(connection, frame, until: deadline) { return connection }
+        gone.insert(connection.verifier)
+      }
     }
   }
 
@@ -144,7 +165,12 @@ package final class VerifierPool: FleetVerifiers {
       putAside(connection.verifier, silentSince: start, deadline)
       throw .unknown
     }
-    if answer.kind == VerifierAnswer.unknownHost.kind { throw .revoked }
+    // Of the former version, which has forgotten this host: the connection goes.
+    if answer.kind == VerifierAnswer.unknownHost.kind {
+      passOver(connection.verifier)
+      askLast(connection.verifier)
+      return .unknownHost
+    }
     let isOne =
       answer.answers(kind) || answer.kind == VerifierAnswer.databaseAway.kind
       || answer.kind == VerifierAnswer.notServed.kind
@@ -152,7 +178,7 @@ package final class VerifierPool: FleetVerifiers {
       passOver(connection.verifier)
       throw .unknown
     }
-    if !connection.isStranger {
+    if connection.standing == .member {
       keep(connection, hasDatabase: answer != .databaseAway, isLast: isLast)
     }
     return answer
@@ -190,6 +216,12 @@ package final class VerifierPool: FleetVerifiers {
     if min(now, deadline) >= start + Self.untilSilent * 1_000_000 {
       passOver(verifier, until: now + Self.aside)
     }
+  }
+
+  /// It can answer nothing now.
+  private func askLast(_ verifier: Int) {
+    let until = sys_monotonic() + Self.last
+    state.withLock { $0.noDatabase[verifier] = until }
   }
 
   /// It stopped in the middle, or sent another answer. It may be back at once, so it is put aside
@@ -305,8 +337,8 @@ package final class VerifierPool: FleetVerifiers {
       do throws(TransportFault) {
         let end = sys_monotonic() + Self.untilAway
         let connection = try connect(until: end, besides: asked, all: true)
-        if connection.isStranger { return false }
-        if ping(connection) { return true }
+        if connection.standing == .revoked { return false }
+        if connection.standing == .member, ping(connection) { return true }
         asked.insert(connection.verifier)
       } catch {
         return false

@@ -10,8 +10,10 @@ package enum TransportFault: Error, Equatable {
   /// The server at these addresses has another key than the verifiers of this fleet. Nothing was
   /// sent.
   case unpinned
-  /// The verifiers do not know this host's key: it never joined, or was revoked. Nothing was
-  /// verified.
+  /// None of the verifiers knows this host's key. Nothing was verified, and nothing ends by it: they
+  /// may all ask a database that is not the fleet's.
+  case stranger
+  /// This host was revoked, as the fleet's key says. Nothing was verified.
   case revoked
 }
 
@@ -35,7 +37,7 @@ package struct VerifierAnswer: Sendable, Equatable {
   package static let databaseAway = VerifierAnswer(kind: 0xee, body: [])
   /// This verifier does not answer such a question.
   package static let notServed = VerifierAnswer(kind: 0xef, body: [])
-  /// The verifier does not know the host's key; `VerifierPool` throws `.revoked` for it.
+  /// A verifier of the former version does not know the host's key: as `HostStanding.unknown`.
   package static let unknownHost = VerifierAnswer(kind: 0xed, body: [])
   /// The verifier is about to end: with the nonce 0, and no answer to anything. What was sent
   /// before it was read is still answered.

@@ -5,10 +5,12 @@ import SallyportCore
 /// A frame: the length of kind and body (4 bytes, little-endian, 1 to 65,600), a nonce (8 bytes,
 /// the answer repeats it), the kind (1 byte), and the body.
 ///
-/// When the handshake is done the verifier sends one without being asked, with the nonce 0: 0x84
-/// to a host of the fleet, 0xed to a peer that may only join; the body is the form of the frames,
-/// 1. One more with the nonce 0, 0xec and no body, says that it is about to end: nothing more is to
-/// be asked on this connection.
+/// When the handshake is done the verifier sends one without being asked, with the nonce 0 and the
+/// kind 0x84; the body is the form of the frames, 1, and to who is no host of the fleet one byte
+/// more: his `HostStanding`. Hosts of the former version do not read that, and learn when they ask
+/// that nobody answers them here. A verifier of the former version greets a stranger with 0xed. One
+/// more with the nonce 0, 0xec and no body, says that it is about to end: nothing more is to be
+/// asked on this connection.
 enum Frame {
   static let headLength = 12
   static let longest = 65_600

@@ -221,18 +221,18 @@ struct ConnectionTable: Sendable {
 
   /// Closes what has had its time, and the connections of hosts that are none of the fleet any
   /// more.
-  mutating func sweep(revoked: Set<Pin>, now: UInt64) -> [ServerConnection] {
+  mutating func sweep(_ others: Set<Pin>, now: UInt64) -> [ServerConnection] {
     var over: [UInt64] = []
     for (id, entry) in entries where !entry.isDoomed {
-      if isOver(entry, revoked, now) { over.append(id) }
+      if isOver(entry, others, now) { over.append(id) }
     }
     return over.flatMap { close($0) }
   }
 
-  private mutating func isOver(_ entry: Entry, _ revoked: Set<Pin>, _ now: UInt64) -> Bool {
+  private mutating func isOver(_ entry: Entry, _ others: Set<Pin>, _ now: UInt64) -> Bool {
     let age = now &- entry.since
     guard let pin = entry.pin else { return age > limits.untilGreeted }
-    if entry.isKnown, revoked.contains(pin) { return true }
+    if entry.isKnown, others.contains(pin) { return true }
     if !entry.isKnown, age > limits.ofStranger { return true }
     if entry.isBusy { return false }
     if let begun = entry.begun, now &- begun > limits.untilFrame, now > begun { return true }

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// An idle connection has no thread. One thread accepts, one watches the time limits, a few do
 /// handshakes, a few answer frames, and none of them waits for a peer, except while it takes an
-/// answer. So silent strangers delay nobody. Any Ed25519 key may connect; `isKnown` says after the
+/// answer. So silent strangers delay nobody. Any Ed25519 key may connect; `standing` says after the
 /// handshake whether it is a host's. A peer that sends more than one question before its answer, or
 /// is gone by then, is not answered, and nothing is verified for it.
 package final class FleetServer: Sendable {
@@ -35,12 +35,12 @@ package final class FleetServer: Sendable {
   package typealias Handler =
     @Sendable (Pin, FrameKind, Secret, _ arrived: UInt64) -> Request
   /// Whether this key is a host's of the fleet. Others may only join.
-  package typealias Recognizer = @Sendable (Pin) -> Bool
+  package typealias Recognizer = @Sendable (Pin) -> HostStanding
 
   private let listener: Int32
   private let side: TLSSide
   private let limits: ConnectionLimits
-  private let isKnown: Recognizer
+  private let standing: Recognizer
   private let handler: Handler
   private let greeting: Int32
   private let frames: Int32
@@ -53,7 +53,7 @@ package final class FleetServer: Sendable {
 
   package init(
     on address: VerifierAddress, identity: Identity, limits: ConnectionLimits = ConnectionLimits(),
-    isKnown: @escaping Recognizer, handler: @escaping Handler
+    standing: @escaping Recognizer, handler: @escaping Handler
   ) throws(ServiceError) {
     guard let side = TLSSide(identity, pins: nil) else { throw .noTLS }
     // SAFETY: as many bytes as are said.
@@ -67,7 +67,7 @@ package final class FleetServer: Sendable {
     }
     (greeting, frames, ending) = (made[0], made[1], made[2])
     (self.side, self.listener, self.limits) = (side, listener, limits)
-    (self.isKnown, self.handler) = (isKnown, handler)
+    (self.standing, self.handler) = (standing, handler)
     let port = UInt16(clamping: tls_port(listener))
     self.address = VerifierAddress(bytes: address.bytes, port: port)
     table = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))
@@ -178,8 +178,8 @@ package final class FleetServer: Sendable {
   /// On a thread of its own, since who is known may have to be looked up.
   private func sweep() {
     let pins = table.withLock { $0.pins }
-    let revoked = Set(pins.filter { !isKnown($0) })
-    _ = table.withLock { $0.sweep(revoked: revoked, now: sys_monotonic()) }
+    let others = Set(pins.filter { standing($0) != .member })
+    _ = table.withLock { $0.sweep(others, now: sys_monotonic()) }
   }
 
   // MARK: handshakes
@@ -208,14 +208,14 @@ package final class FleetServer: Sendable {
         _ = table.withLock { $0.forget(connection.id) }
         return
       }
-      let known = isKnown(pin)
-      let kind = known ? 0x80 | FrameKind.ping.rawValue : VerifierAnswer.unknownHost.kind
-      let hello = VerifierAnswer(kind: kind, body: [Frame.form])
+      let standing = standing(pin)
+      let hello = VerifierAnswer(to: .ping, standing.greeting)
       // It fits into what the kernel holds, or the peer is none of ours.
       let isSent = connection.send(0, hello, until: sys_monotonic())
       _ = table.withLock { table in
         isSent
-          ? table.greet(connection.id, pin, isKnown: known, now: sys_monotonic())
+          ? table.greet(
+            connection.id, pin, isKnown: standing == .member, now: sys_monotonic())
           : table.forget(connection.id)
       }
     }

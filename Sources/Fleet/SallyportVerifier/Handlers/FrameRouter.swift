@@ -37,12 +37,12 @@ package struct FrameRouter: Sendable {
     (self.hosts, self.join, self.handlers) = (hosts, join, handlers)
   }
 
-  /// Whether this key is, or was when the database answered last, a host's of the fleet.
-  package func isKnown(_ pin: Pin) -> Bool {
+  /// What this key is, or was when the database answered last.
+  package func standing(of pin: Pin) -> HostStanding {
     switch hosts.lookup(pin) {
-    case .host: true
-    case .stranger: false
-    case .unclear: hosts.wasKnown(pin)
+    case .host: .member
+    case .stranger: .unknown
+    case .unclear: hosts.wasKnown(pin) ? .member : .unknown
     }
   }
 
@@ -76,7 +76,8 @@ package struct FrameRouter: Sendable {
   private func answer(_ pin: Pin, _ body: (HostIdentity) -> VerifierAnswer) -> VerifierAnswer {
     switch hosts.lookup(pin) {
     case .host(let host): body(host)
-    case .stranger: .unknownHost
+    // The database may not be the fleet's: another verifier is to be asked.
+    case .stranger: .databaseAway
     // Who was revoked since then would be answered.
     case .unclear: .databaseAway
     }

@@ -86,8 +86,7 @@ package final class Hosts: Sendable {
   /// Somebody with a token has asked: the next one who is not found is looked for at once.
   func expectMore() { known.withLock { $0.mayBeMore = true } }
 
-  /// The last answer, however old: enough to keep a connection, not to answer on it. Before the
-  /// first answer no host is told that it is unknown: it would wipe its reserve.
+  /// The last answer, however old: enough to keep a connection, not to answer on it.
   package func wasKnown(_ pin: Pin) -> Bool {
     known.withLock { $0.list.since == 0 || $0.list.hosts[pin] != nil }
   }

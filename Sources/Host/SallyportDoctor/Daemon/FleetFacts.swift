@@ -21,6 +21,8 @@ package struct FleetFacts: Equatable {
     /// Another key than the fleet's is there.
     case foreign
     /// It does not know this host.
+    case stranger
+    /// This host was revoked.
     case revoked
     /// It refuses all logins, or cannot be asked.
     case away

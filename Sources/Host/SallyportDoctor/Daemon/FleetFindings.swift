@@ -38,6 +38,10 @@ struct FleetFindings {
       unverified(
         "fleet-foreign", verifier, canVerify,
         fix: "sallyport fleet leave and join, where the verifiers have new keys")
+    case .stranger:
+      unverified(
+        "fleet-unknown", verifier, canVerify,
+        fix: "there: sallyport-verifier hosts, and status")
     case .revoked:
       unverified(
         "fleet-revoked", verifier, canVerify, fix: "sallyport fleet leave, then join")

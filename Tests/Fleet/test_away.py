@@ -207,8 +207,17 @@ def test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing(stage, 
 
 
 def test_a_host_that_was_revoked_has_no_reserve(stage, hosts):
-    stage.sql("DELETE FROM host WHERE name = 'web1'")
-    assert soon(lambda: not hosts[0].has("reserve = "), 60)
-    hosts[0].cut()
-    assert hosts[0].type(CODES[0], away=True) == REFUSED
-    assert hosts[1].has("reserve = ")
+    """What was used there, and could not go up, is told to root; it stays until the host leaves."""
+    host, told = hosts[0], "a backup code was used here that the fleet does not know to be used: user=alice"
+    host.cut()
+    assert host.type(CODES[0], away=True) == ACCEPTED
+    start = len(host.machine.log.lines)
+    stage.verifiers[1].run("revoke", "web1")
+    host.mend()
+    assert soon(lambda: any(told in line for line in host.machine.log.since(start)), 60)
+    host.cut()
+    assert host.type(CODES[1], away=True) == REFUSED
+    host.service.kill()
+    host.start()
+    assert host.type(CODES[1], away=True) == REFUSED
+    assert host.has("reserve = ") and hosts[1].has("reserve = ")

@@ -22,6 +22,12 @@ VERIFIER = os.environ.get("SALLYPORT_VERIFIER", "")
 ACCEPTED, REFUSED, TROUBLE, DONE, NOT_SERVED = 0xA5, 0x5A, 0xF0, 0xC3, 0xAA
 SECRET = b"12345678901234567890"
 OWN, UID, NOBODY = 1, 3001, 0xFFFFFFFF
+# What a host is greeted with that was revoked.
+REVOKED = b"\2"
+# The file of a verifier over a database in which nothing was.
+NOTHING_REVOKED = """# Kept by sallyport-verifier(8): what was revoked. It may not be lost or older than it is.
+version = 1
+"""
 
 
 def programs():
@@ -258,6 +264,11 @@ class Verifier:
             if kind == DATABASE_AWAY:
                 return TROUBLE
             return answer[1] if len(answer) > 1 else None
+
+    def standing(self, host="web1"):
+        """What it greets that host with, besides the form of frames."""
+        with self.line(host) as line:
+            return line.greeting[2][1:]
 
     def type(self, name, code, **more):
         return self.ask(attempt(name.encode(), code.encode()), **more)

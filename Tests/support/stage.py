@@ -120,7 +120,10 @@ class Stage:
         self.database = f"fleet{self._databases}"
         self.pair.create(self.database)
         one, two = self.verifiers
-        one.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf")
+        for verifier in self.verifiers:
+            verifier.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf {DIRECTORY}/revoked*")
+            # Else the second one waits for what the first one may know.
+            verifier.machine.write(f"{DIRECTORY}/revoked", fleet.NOTHING_REVOKED, 0o600)
         one.run("init", user="postgres")
         for name in "key", "identity.key", "sallyport.conf":
             two.machine.write(f"{DIRECTORY}/{name}", one.machine.read(f"{DIRECTORY}/{name}"), 0o600)

@@ -181,9 +181,9 @@ package final class Reserve: Sendable {
     try forget(name)
   }
 
-  /// Ends it, as of a host that was revoked: no code of it is taken any more. What was used here and
-  /// may not have gone up stays, for root to see, until this host leaves; the rest is wiped. `tell`
-  /// is told whose that is, when it is ended and not again.
+  /// Ends it, as of a host that was revoked: no code of it is taken any more. What was used here
+  /// and may not have gone up stays, for root to see, until this host leaves; the rest is wiped.
+  /// `tell` is told whose that is, when it is ended and not again.
   func end(_ tell: (StoredName) -> Void) throws(StoreTrouble) {
     let isGood = age.withLock { $0 != nil }
     if isGood {

@@ -182,10 +182,14 @@ struct Run: ParsableCommand {
     guard let name = Label(Array(name.utf8)), let now = try? Clock.now() else {
       throw Failure("--name \(name): not a name of 1 to 64 printable characters")
     }
+    let revocations = Revocations(at: common.directory + "/revoked", key: database.key)
+    try asking { () throws(DatabaseFault) in try revocations.begin(by: database) }
+    let hosts = Hosts(database, revocations)
+    try hosts.keep()
     let questions = LoginHandler(
       database, common.policy, wrongCodes: hostWrongCodes)
     return FrameRouter(
-      Hosts(database), join: JoinHandler(database, pins: [identity.pin]),
+      hosts, join: JoinHandler(database, revocations, pins: [identity.pin]),
       [
         .question: questions, .reserve: ReserveHandler(database, questions.logins, common.policy),
         .status: StatusHandler(database, verifier: name, started: now),

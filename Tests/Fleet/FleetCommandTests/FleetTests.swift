@@ -3,6 +3,7 @@ import FleetTransport
 import Foundation
 import Glibc
 import OneTimePassword
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 import SallyportSystem
@@ -271,8 +272,13 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 
   @Test func `removes both files, and says what is left to do`() throws {
     let host = try host()
+    let reserve = Store(reserve: host.place.reserve, owner: .effectiveUser)
+    defer { try? FileManager.default.removeItem(atPath: host.place.reserve) }
+    try reserve.prepareWithParent()
+    try reserve.markPending(try #require(UserName(Array("alice".utf8))))
     let done = host.run("leave")
     #expect(done.status == 0, "\(done.aside)")
+    #expect(done.aside.contains("does not know to be used, of alice: make new ones"))
     #expect(try host.files == [])
     #expect(done.answer.contains("sallyport-verifier revoke web1"))
     #expect(host.run("leave").status == 66)

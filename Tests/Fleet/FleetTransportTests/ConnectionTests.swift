@@ -77,9 +77,11 @@ import Testing
   }
 
   @Test func `is greeted by the form, which hosts of the former version read alone`() {
-    for (standing, greeting) in [(HostStanding.member, [1]), (.unknown, [1, 1]), (.revoked, [1, 2])]
-    {
-      #expect(standing.greeting == greeting.map { UInt8($0) })
+    let greetings: [(HostStanding, [UInt8])] = [
+      (.member, [1]), (.unknown, [1, 1]), (.revoked, [1, 2]),
+    ]
+    for (standing, greeting) in greetings {
+      #expect(standing.greeting == greeting)
       #expect(HostStanding(greeting: 0x84, standing.greeting) == standing)
     }
     #expect(HostStanding(greeting: 0x84, [1, 3]) == .unknown)

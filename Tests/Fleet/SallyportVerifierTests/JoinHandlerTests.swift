@@ -114,6 +114,7 @@ struct `Joining by a token` {
     #expect(isWelcome(try ask(.join, try JoinToken.read(again.token).secret, 2)))
     let keys = try verifier.ask("SELECT key FROM host WHERE name = $1", [.text(host.bytes)])
     #expect(keys.bytes(0, 0) == key(2))
+    #expect(Hosts(verifier.database).lookup(try #require(Pin(key(1)))) == .revoked)
   }
 
   @Test func `is refused with a key that another host has`() throws {
@@ -135,6 +136,12 @@ struct `Joining by a token` {
     #expect(try row == nil)
     #expect(try ask(.join, secret, 1) == .refused(.unknownToken))
     #expect(try table.revoke(host, reserveFor: 604_800) == nil)
+    // With a new invitation it needs a new key.
+    let again = try invite()
+    for purpose in [JoinRequest.Purpose.look, .join] {
+      #expect(try ask(purpose, again, 1) == .refused(.otherHost))
+    }
+    #expect(isWelcome(try ask(.join, again, 2)))
   }
 
   @Test func `says which of the names are in the fleet`() throws {

@@ -11,7 +11,7 @@ import Testing
 @testable import SallyportVerifier
 
 /// Until it holds, for at most 30 seconds.
-private func soon(_ holds: () throws -> Bool) rethrows -> Bool {
+func soon(_ holds: () throws -> Bool) rethrows -> Bool {
   for _ in 0..<600 {
     if try holds() { return true }
     usleep(50_000)

@@ -183,7 +183,7 @@ struct `What an owner is told in a fleet` {
 
   /// A former verifier reads no row that says it.
   @Test func `is not kept before all verifiers read it`() throws {
-    let row = FleetRow(needs: 2, writes: Schema.former)
+    let row = FleetRow(needs: 2, writes: Schema.placing)
     _ = try one.ask(
       "UPDATE fleet SET needs = $1::bigint, writes = $2::bigint, seal = $3",
       [.number(row.needs), .number(row.writes), .bytes(try row.seal(under: try fleetKey()))])

@@ -51,6 +51,7 @@ struct FleetLeave: Verb {
     try storing { () throws(StoreTrouble) in
       try store.note(nil, for: try store.heldTokens().filter { $0.holder?.authority == .fleet })
     }
+    warn(of: unreported(place), context)
     // First what makes it a host. What is left of the rest by a crash means nothing then, and goes
     // when this is run again.
     let left = try context.recorder(shared).record(.fleetLeave) { () throws(CommandError) in
@@ -67,6 +68,19 @@ struct FleetLeave: Verb {
     context.output(shared).answer(
       Answer(host: host),
       (["This machine is no host of a fleet any more. Next:"] + next).joined(separator: "\n"))
+  }
+
+  /// The users with a backup code that was used here, and that the fleet may not know to be used.
+  private func unreported(_ place: FleetEnvironment) -> [String] {
+    guard let names = try? place.reserveStore.pendingNames() else { return [] }
+    return names.map { $0.user?.text ?? $0.directory }
+  }
+
+  private func warn(of names: [String], _ context: Context) {
+    if names.isEmpty { return }
+    context.output(shared).warn(
+      "a backup code was used here that the fleet does not know to be used, of \(shown(names)): "
+        + "make new ones on another host (sallyport backup-codes)")
   }
 
   /// Its name; nil where it is not known any more. Throws where there is nothing to leave.

@@ -89,7 +89,8 @@ enum VerifierFault: Error, Equatable {
     case .transport(.unknown): "accepts questions and does not answer: see its log"
     case .transport(.unpinned): "has an unexpected key: nothing is sent to it"
     case .transport(.stranger):
-      "does not know this host's key: is its database the fleet's? (there: sallyport-verifier hosts)"
+      "does not know this host's key: is its database the fleet's? (there: "
+        + "sallyport-verifier hosts)"
     case .transport(.revoked): "this host was revoked: leave, then join again"
     case .database: "answers, but its database does not: it refuses all logins"
     case .strange: "unrecognized answer: upgrade the older side"

@@ -10,8 +10,8 @@ package enum TransportFault: Error, Equatable {
   /// The server at these addresses has another key than the verifiers of this fleet. Nothing was
   /// sent.
   case unpinned
-  /// None of the verifiers knows this host's key. Nothing was verified, and nothing ends by it: they
-  /// may all ask a database that is not the fleet's.
+  /// None of the verifiers knows this host's key. Nothing was verified, and nothing ends by it:
+  /// they may all ask a database that is not the fleet's.
   case stranger
   /// This host was revoked, as the fleet's key says. Nothing was verified.
   case revoked

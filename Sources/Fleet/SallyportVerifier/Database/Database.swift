@@ -14,7 +14,7 @@ package final class Database: Sendable {
   package static let patience: Int32 = 2000
   private static let stripes = 1024
 
-  let key: FleetKey
+  package let key: FleetKey
   let rollbackGuard = RollbackGuard()
   let meters = VerifierMetrics()
   /// In the rows of table `worker`.

@@ -60,11 +60,11 @@ extension Database {
     return found
   }
 
-  /// Whether what only this version and later ones read may be saved.
-  var writesNew: Bool { writes(Schema.number) }
+  /// Whether passes, blocks and what came with them may be saved: all verifiers read it.
+  var writesNew: Bool { writes(Schema.passing) }
 
-  /// The same of what the former version reads, and one before it may not.
-  var writesFormer: Bool { writes(Schema.former) }
+  /// The same of 32 places, and of what came with them.
+  var writesFormer: Bool { writes(Schema.placing) }
 
   private func writes(_ number: UInt64) -> Bool {
     books.withLock { $0.fleet?.row.writes ?? 0 } >= number

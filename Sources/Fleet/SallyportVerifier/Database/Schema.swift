@@ -38,6 +38,7 @@ package enum Schema {
       address text NOT NULL, caller bigint, outcome text NOT NULL, authenticator text,
       position numeric(20))
     """,
+    revoked,
     "CREATE INDEX event_at ON event (at)",
     "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
     """
@@ -48,15 +49,27 @@ package enum Schema {
     """,
   ]
 
+  private static let revoked = """
+    CREATE TABLE IF NOT EXISTS revoked (
+      subject bytea PRIMARY KEY, host text NOT NULL, at bigint NOT NULL, seal bytea NOT NULL)
+    """
+
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
   /// verifiers say what they understand, a state may have 32 known origins, and a document the
-  /// enrollments that ended and a taking; from 4 on passes, a block and what is suspended.
-  package static let number: UInt64 = 4
-  /// The one before, which `migrate` brings to this one while its verifiers go on.
-  package static let former: UInt64 = 3
+  /// enrollments that ended and a taking; from 4 on passes, a block and what is suspended; from 5
+  /// on there is what was revoked.
+  package static let number: UInt64 = 5
+  /// The one before, and the oldest that `migrate` brings to this one while its verifiers go on.
+  package static let (former, oldest): (UInt64, UInt64) = (4, 3)
+  /// From which on verifiers read what: places and endings, passes and blocks, what was revoked.
+  package static let (placing, passing, revoking): (UInt64, UInt64, UInt64) = (3, 4, 5)
 
-  /// From the former one on: all or nothing.
-  static let additions = ["UPDATE fleet SET schema = 4"]
+  /// From the former one on, and from the oldest, which has the same tables: all or nothing.
+  static let additions = [revoked, revoking(role), "UPDATE fleet SET schema = 5"]
+
+  private static func revoking(_ role: String) -> String {
+    "GRANT SELECT, INSERT, UPDATE ON revoked TO \(role)"
+  }
 
   /// $1 the number, $2 canary, $3 seal of the row.
   static let fleet = "INSERT INTO fleet VALUES (true, $1, $1, $1, 0, 0, $2, $3)"
@@ -70,6 +83,7 @@ package enum Schema {
     "GRANT SELECT, INSERT ON event TO \(role)",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
     "GRANT SELECT, UPDATE ON fleet TO \(role)",
+    revoking(role),
   ]
 
   static let isThere = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('fleet')"
@@ -96,8 +110,8 @@ extension Database {
     if try connection.ask(Schema.isThere).number(0, 0) == 1 {
       let found = try connection.ask(Schema.found).number(0, 0)
       if found == Schema.number { grantAgain(by: connection) }
-      return found == Schema.number
-        ? .wasThere : found == Schema.former ? .former : .other(found ?? 0)
+      guard let found, found != Schema.number else { return .wasThere }
+      return (Schema.oldest...Schema.former).contains(found) ? .former : .other(found)
     }
     if try connection.ask(Schema.hasRole).number(0, 0) != 1 { return .noRole }
     let row = FleetRow(needs: Schema.number, writes: Schema.number)

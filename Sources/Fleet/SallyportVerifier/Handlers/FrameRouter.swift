@@ -42,6 +42,7 @@ package struct FrameRouter: Sendable {
     switch hosts.lookup(pin) {
     case .host: .member
     case .stranger: .unknown
+    case .revoked: .revoked
     case .unclear: hosts.wasKnown(pin) ? .member : .unknown
     }
   }
@@ -76,8 +77,9 @@ package struct FrameRouter: Sendable {
   private func answer(_ pin: Pin, _ body: (HostIdentity) -> VerifierAnswer) -> VerifierAnswer {
     switch hosts.lookup(pin) {
     case .host(let host): body(host)
-    // The database may not be the fleet's: another verifier is to be asked.
-    case .stranger: .databaseAway
+    // The database may not be the fleet's: another verifier is to be asked. Who is revoked is told
+    // so when he connects again.
+    case .stranger, .revoked: .databaseAway
     // Who was revoked since then would be answered.
     case .unclear: .databaseAway
     }

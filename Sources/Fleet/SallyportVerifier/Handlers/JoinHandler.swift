@@ -13,10 +13,17 @@ extension Statement {
     """
 
   /// $1 digest, $2 its seal until now, $3 key, $4 its new seal; the host: $5 name, $6 right, $7
-  /// when, $8 seal. Nothing where another one was faster.
+  /// when, $8 seal; $9 the key that it had, or NULL, and $10 the seal of that as revoked. Nothing
+  /// where another one was faster.
   fileprivate static let join = """
     WITH taken AS (
-      UPDATE invite SET key = $3, seal = $4 WHERE digest = $1 AND seal = $2 RETURNING digest)
+      UPDATE invite SET key = $3, seal = $4 WHERE digest = $1 AND seal = $2 AND NOT EXISTS (
+        SELECT FROM host WHERE name = $5 AND key <> $3 AND key IS DISTINCT FROM $9::bytea)
+      RETURNING digest),
+    replaced AS (
+      INSERT INTO revoked (subject, host, at, seal)
+      SELECT $9::bytea, $5, $7::bigint, $10::bytea FROM taken WHERE $9::bytea IS NOT NULL
+      ON CONFLICT DO NOTHING)
     INSERT INTO host (name, key, enrolls, joined, seal, seen)
     SELECT $5, $3::bytea, $6::boolean, $7::bigint, $8::bytea, now() FROM taken
     ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolls = excluded.enrolls,
@@ -35,11 +42,14 @@ extension Statement {
 package struct JoinHandler: Sendable {
   private static let attempts = 8
   private let database: Database
+  private let revocations: Revocations
   /// Of the verifiers' identity.
   private let pins: [[UInt8]]
 
-  package init(_ database: Database, pins: [Pin]) {
+  /// `revocations`: nil for ones that nothing remembers.
+  package init(_ database: Database, _ revocations: Revocations? = nil, pins: [Pin]) {
     (self.database, self.pins) = (database, pins.map(\.bytes))
+    self.revocations = revocations ?? Revocations(key: database.key)
   }
 
   /// To a machine with this key.
@@ -61,11 +71,15 @@ package struct JoinHandler: Sendable {
     for _ in 0..<Self.attempts {
       let (rows, _) = try database.ask(Statement.invited, [.bytes(digest), .bytes(key)])
       guard let found = invitation(rows, digest) else { return .refused(.unknownToken) }
+      try revocations.settle(by: database)
+      if revocations.has(digest) { return .refused(.unknownToken) }
+      // As with another host's: a new key is to be made.
+      if revocations.has(key) { return .refused(.otherHost) }
       if let refusal = refusal(found, rows, key, at: now) { return .refused(refusal) }
       if request.purpose == .look || isHost(found.row, rows, key) {
         return try welcome(found.row, request.names)
       }
-      if try join(found, key, at: now) {
+      if try join(found, key, from: rows, at: now) {
         note(found.row, key)
         return try welcome(found.row, request.names)
       }
@@ -118,14 +132,21 @@ package struct JoinHandler: Sendable {
   }
 
   /// false where another one was faster.
-  private func join(_ found: Found, _ key: [UInt8], at now: UnixTime) throws(DatabaseFault) -> Bool
+  private func join(_ found: Found, _ key: [UInt8], from rows: Rows, at now: UnixTime)
+    throws(DatabaseFault) -> Bool
   {
     var used = found.row
     used.key = key
     let host = HostRow(
       name: used.host, key: key, enrolls: used.enrolls, joined: now.seconds)
+    let former = (0..<rows.count).first { rows.bytes($0, 5) == host.name }
+      .flatMap { rows.bytes($0, 6) }.flatMap { $0 == key ? nil : $0 }
     let seals = try Database.sealing { () throws(CryptoError) in
-      (try used.seal(under: database.key), try host.seal(under: database.key))
+      let revoked = RevokedRow(subject: former ?? [], host: host.name, at: now.seconds)
+      return (
+        try used.seal(under: database.key), try host.seal(under: database.key),
+        try revoked.seal(under: database.key)
+      )
     }
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(
@@ -134,6 +155,7 @@ package struct JoinHandler: Sendable {
           .bytes(used.digest), .bytes(found.seal), .bytes(key), .bytes(seals.0),
           .text(host.name), .text([UInt8(ascii: host.enrolls ? "t" : "f")]),
           .number(UInt64(clamping: host.joined)), .bytes(seals.1),
+          former.map { .bytes($0) } ?? .null, .bytes(seals.2),
         ])
       return rows.count == 1
     } catch {

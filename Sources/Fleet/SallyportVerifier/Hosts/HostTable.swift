@@ -21,6 +21,13 @@ extension Statement {
     FROM host ORDER BY 1
     """
 
+  /// $1 host: its key, and the digests of its invitations, with the one by which it joined.
+  fileprivate static let subjects = """
+    SELECT key FROM host WHERE name = $1 AND key IS NOT NULL
+    UNION SELECT digest FROM invite
+      WHERE host = $1 OR key = (SELECT key FROM host WHERE name = $1)
+    """
+
   /// $1 host, $2 seconds. The invitation by which it joined goes too: its key must not join again
   /// by it.
   fileprivate static let revoke = """
@@ -151,10 +158,22 @@ package struct HostTable {
     try line.ask(Statement.listing).hosts
   }
 
-  /// nil: there is no such host. `reserveFor`: how long a reserve is good, in seconds.
+  /// nil: there is no such host, and no invitation for one. `reserveFor`: how long a reserve is
+  /// good, in seconds. Before anything goes it is written down that it was revoked: if this ends
+  /// between, the verifiers remove the host.
   package func revoke(_ host: FleetHostName, reserveFor: UInt64) throws(DatabaseFault) -> Revoked? {
+    let subjects = try line.ask(Statement.subjects, [.text(host.bytes)])
+    for row in 0..<subjects.count {
+      guard let subject = subjects.bytes(row, 0), let now = try? Clock.now() else { continue }
+      let revoked = RevokedRow(subject: subject, host: host.bytes, at: now.seconds)
+      _ = try line.ask(
+        Statement.addRevoked,
+        try Database.sealing { () throws(CryptoError) in try revoked.values(under: key) })
+    }
     let rows = try line.ask(Statement.revoke, [.text(host.bytes), .number(reserveFor)])
-    guard rows.count > 0 else { return nil }
+    guard rows.count > 0 else {
+      return subjects.count > 0 ? Revoked(seen: nil, reserveUntil: nil) : nil
+    }
     return Revoked(seen: rows.text(0, 0), reserveUntil: rows.text(0, 1))
   }
 }

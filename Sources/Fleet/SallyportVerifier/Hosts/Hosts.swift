@@ -1,9 +1,10 @@
 import CService
 package import FleetTransport
+import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportSupport
+package import SallyportSupport
 import SallyportSystem
 
 extension Statement {
@@ -14,6 +15,9 @@ extension Statement {
     """
 
   static let hosts = "SELECT name, key, enrolls, joined, seal FROM host"
+
+  /// $1 a key that was revoked.
+  fileprivate static let removeRevoked = "DELETE FROM host WHERE key = $1"
 }
 
 /// Who asks: a host of the fleet, and its key.
@@ -38,12 +42,16 @@ package final class Hosts: Sendable {
   package enum HostLookup: Equatable, Sendable {
     case host(HostIdentity)
     case stranger
+    /// Of a host that was revoked, or has another key since.
+    case revoked
     /// The database cannot be asked, and the last answer is too old.
     case unclear
   }
 
   /// In nanoseconds: when it is read again, and when the last answer expires.
   private static let (renewal, lifetime): (UInt64, UInt64) = (2_000_000_000, 5_000_000_000)
+  /// The same without being asked, in milliseconds: before the first question has to wait.
+  private static let keeping: Int32 = 1500
   /// The same for an unknown key, whose host may have joined meanwhile.
   private static let renewalForStrangers: UInt64 = 1_000_000_000
 
@@ -57,12 +65,32 @@ package final class Hosts: Sendable {
   }
 
   private let database: Database
+  private let revocations: Revocations
   private let known = Locked(Known())
 
-  package init(_ database: Database) { self.database = database }
+  /// `revocations`: nil for ones that nothing remembers.
+  package init(_ database: Database, _ revocations: Revocations? = nil) {
+    self.database = database
+    self.revocations = revocations ?? Revocations(key: database.key)
+  }
+
+  /// Starts a thread that reads the tables, also where no host asks: what was revoked and the
+  /// database does not know any more is written there again.
+  package func keep() throws(ServiceError) { try startThread { [self] in tend() } }
+
+  /// A function and no closure: the optimizer makes one that never returns into another.
+  @inline(never) private func tend() {
+    var isOver = false
+    while !isOver {
+      _ = poll(nil, 0, Self.keeping)
+      if !database.isAway { read(orWait: false) }
+      isOver = database.losses < 0
+    }
+  }
 
   /// The host with this key.
   package func lookup(_ pin: Pin) -> HostLookup {
+    if revocations.has(pin.bytes) { return .revoked }
     let now = sys_monotonic()
     let (found, since, mayBeMore) = known.withLock { known in
       let found = known.list.hosts[pin]
@@ -79,6 +107,7 @@ package final class Hosts: Sendable {
       guard list.since != 0, sys_monotonic() &- list.since < Self.lifetime else {
         return .unclear
       }
+      if revocations.has(pin.bytes) { return .revoked }
       return list.hosts[pin].map { .host($0) } ?? .stranger
     }
   }
@@ -101,19 +130,13 @@ package final class Hosts: Sendable {
     guard isMine else { return }
     let start = sys_monotonic()
     let found = table()
-    let (asked, putBack) = known.withLock { known in
+    let asked = known.withLock { known in
       known.isBeingRead = false
-      guard let found, let putBack = known.list.take(found, asOf: start) else {
-        return (Set<Pin>(), [[UInt8]]())
-      }
+      guard let found, known.list.take(found, asOf: start) else { return Set<Pin>() }
       defer { known.asked = [] }
-      return (known.asked, putBack)
+      return known.asked
     }
     note(asked)
-    for host in putBack {
-      database.alert(
-        "host \(String(decoding: host, as: UTF8.self)): its row was restored after it was revoked")
-    }
   }
 
   /// For people: nothing depends on it.
@@ -123,56 +146,49 @@ package final class Hosts: Sendable {
     _ = try? database.ask(Statement.seen, [.text(keys)])
   }
 
-  private func table() -> [HostList.Line]? {
+  /// What was revoked is read after the hosts: who is revoked meanwhile is none.
+  private func table() -> [HostIdentity]? {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts)
-      return (0..<rows.count).compactMap { row in
-        guard let found = HostRow.sealed(rows, row, database), let seal = rows.bytes(row, 4),
-          let pin = found.key.flatMap({ Pin($0) })
-        else { return nil }
-        return HostList.Line(seal, HostIdentity(pin, host: found.name, enrolls: found.enrolls))
+      try revocations.settle(by: database)
+      var hosts: [HostIdentity] = []
+      for row in 0..<rows.count {
+        guard let found = HostRow.sealed(rows, row, database), let pin = found.key.flatMap(Pin.init)
+        else { continue }
+        if revocations.has(pin.bytes) {
+          try remove(found.name, pin)
+        } else {
+          hosts.append(HostIdentity(pin, host: found.name, enrolls: found.enrolls))
+        }
       }
+      return hosts
     } catch {
       database.note(.error, "database error: hosts: \(error.text)")
       return nil
     }
   }
+
+  private func remove(_ host: [UInt8], _ pin: Pin) throws(DatabaseFault) {
+    _ = try database.ask(Statement.removeRevoked, [.bytes(pin.bytes)])
+    database.alert(
+      "host \(String(decoding: host, as: UTF8.self)) was revoked, and its row was there again: "
+        + "it is removed")
+  }
 }
 
-/// What is known of the table: its hosts, and the rows that disappeared.
+/// What is known of the table.
 struct HostList: Sendable {
-  /// One row, whose seal was right.
-  struct Line: Sendable {
-    let seal: [UInt8]
-    let asker: HostIdentity
-
-    init(_ seal: [UInt8], _ asker: HostIdentity) { (self.seal, self.asker) = (seal, asker) }
-  }
-
   private(set) var hosts: [Pin: HostIdentity] = [:]
   /// When it was read; 0: never.
   private(set) var since: UInt64 = 0
-  private var there: Set<[UInt8]> = []
-  private var gone: Set<[UInt8]> = []
 
   /// Of several that read at a time, what was asked for last counts: a host that joined meanwhile
-  /// is not gone because it is not in an older answer, which gives nil. The names of hosts whose
-  /// row was there, was not there, and is there again: who put it back has not asked us, since no
-  /// two rows that we make are alike.
-  mutating func take(_ lines: [Line], asOf start: UInt64) -> [[UInt8]]? {
-    guard start > since else { return nil }
-    let now = Set(lines.map(\.seal))
-    gone.formUnion(there.subtracting(now))
-    (hosts, since, there) = ([:], start, now)
-    var putBack: [[UInt8]] = []
-    for line in lines {
-      if gone.contains(line.seal) {
-        putBack.append(line.asker.host)
-      } else {
-        hosts[line.asker.pin] = line.asker
-      }
-    }
-    return putBack
+  /// is not gone because it is not in an older answer, which is false.
+  mutating func take(_ found: [HostIdentity], asOf start: UInt64) -> Bool {
+    guard start > since else { return false }
+    since = start
+    hosts = Dictionary(found.map { ($0.pin, $0) }) { _, last in last }
+    return true
   }
 }
 

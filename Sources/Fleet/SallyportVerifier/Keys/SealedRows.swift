@@ -12,8 +12,7 @@ package struct HostRow: Equatable, Sendable {
   package let key: [UInt8]?
   /// Whether it may change enrollments.
   package let enrolls: Bool
-  /// Seconds since 1970. It makes each row of a host unique, so that a revoked row is recognized
-  /// when somebody puts it back.
+  /// Seconds since 1970.
   package let joined: Int64
 
   package init(name: [UInt8], key: [UInt8]?, enrolls: Bool, joined: Int64) {
@@ -51,6 +50,25 @@ package struct InviteRow: Equatable, Sendable {
     try key.bind(
       "invite",
       [digest, host, [enrolls ? 1 : 0], number(UInt64(bitPattern: until)), self.key ?? []])
+  }
+}
+
+/// A host's key or an invitation that was revoked: a row of the table `revoked`, and a line of each
+/// verifier's file.
+package struct RevokedRow: Equatable, Sendable {
+  /// 32 bytes: the SHA-256 of the host's public key, or the digest of an invitation.
+  package let subject: [UInt8]
+  package let host: [UInt8]
+  /// Seconds since 1970.
+  package let at: Int64
+
+  package init(subject: [UInt8], host: [UInt8], at: Int64) {
+    (self.subject, self.host, self.at) = (subject, host, at)
+  }
+
+  /// For the column `seal`.
+  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
+    try key.bind("revoked", [subject, host, number(UInt64(bitPattern: at))])
   }
 }
 

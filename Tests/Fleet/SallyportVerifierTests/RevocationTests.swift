@@ -1,0 +1,148 @@
+import CService
+import FleetProtocol
+import FleetTransport
+import Foundation
+import OneTimePassword
+import SallyportCore
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `A host that was revoked` {
+  private let verifier: Verifier
+  private let handler: JoinHandler
+  private let table: HostTable
+  private let host: FleetHostName
+
+  init() throws {
+    let own = try OwnDatabase()
+    verifier = try Verifier("revoking", in: own)
+    handler = JoinHandler(verifier.database, pins: [try #require(Pin(key(9)))])
+    table = try HostTable(own.words + " user=sallyport_verifier", key: try fleetKey())
+    host = try #require(FleetHostName(Array("web1".utf8)))
+  }
+
+  private func invite() throws -> Secret {
+    let invitation = try table.invite(
+      host, enrolls: false, pin: key(9), verifiers: [Array("192.0.2.1:7353".utf8)])
+    return try JoinToken.read(invitation.token).secret
+  }
+
+  /// Whether it is a host now.
+  private func join(_ number: UInt8, by token: Secret? = nil) throws -> Bool {
+    let answer = handler.answer(
+      key: key(number), JoinRequest(.join, try token ?? invite(), names: []))
+    if case .welcome = answer { return true }
+    return false
+  }
+
+  private var hosts: [String] { get throws { try table.hosts().map(\.name) } }
+
+  // decisive
+  @Test func `brings no revoked host back by a row or an invitation that is put back`() throws {
+    let file = try TemporaryDirectory()
+    let path = file.path + "/revoked"
+    func restarted(remembering: Bool = true) throws -> Hosts {
+      let revocations = Revocations(
+        at: remembering ? path : nil, key: try fleetKey(), patience: 0)
+      try revocations.begin(by: verifier.database)
+      return Hosts(verifier.database, revocations)
+    }
+    let pin = try #require(Pin(key(1)))
+    #expect(try join(1))
+    let open = try invite()
+    let (rows, tokens) = (try saved("host", "name"), try saved("invite", "host"))
+    let running = try restarted()
+    guard case .host = running.lookup(pin) else {
+      Issue.record("it joined")
+      return
+    }
+    _ = try table.revoke(host, reserveFor: 604_800)
+    // As it was before: by a restore, or by somebody who writes to the database.
+    func restore(all: Bool) throws {
+      if all { _ = try verifier.ask("DELETE FROM revoked WHERE host = $1", [.text(host.bytes)]) }
+      for row in rows { try putBack("host", row) }
+      for row in tokens { try putBack("invite", row) }
+    }
+    try restore(all: false)
+    #expect(soon { running.lookup(pin) == .revoked })
+    #expect(soon { (try? hosts.isEmpty) == true })
+    // Verifiers that were restarted: one has a file, and the other one only what that writes back.
+    for remembering in [true, false] {
+      try restore(all: remembering)
+      let again = try restarted(remembering: remembering)
+      #expect(again.lookup(pin) == .revoked)
+      let nothing = try #require(Secret(count: 0))
+      let router = FrameRouter(again, [:])
+      #expect(router.standing(of: pin) == .revoked)
+      #expect(router.read(pin, .ping, nothing, arrived: 0).answer() == .databaseAway)
+      let count = try verifier.ask(
+        "SELECT count(*) FROM revoked WHERE host = $1", [.text(host.bytes)])
+      #expect(count.number(0, 0) == 2)
+      #expect(try !join(2, by: open))
+    }
+    #expect(verifier.complaints.contains { $0.contains("the database did not know it any more") })
+    #expect(verifier.complaints.contains { $0.contains("its row was there again") })
+  }
+
+  /// The rows of this test's host.
+  private func saved(_ table: String, _ column: String) throws -> [String] {
+    let rows = try verifier.ask(
+      "SELECT one::text FROM \(table) AS one WHERE \(column) = $1", [.text(host.bytes)])
+    return (0..<rows.count).compactMap { rows.text($0, 0) }
+  }
+
+  private func putBack(_ table: String, _ row: String) throws {
+    _ = try verifier.ask(
+      "INSERT INTO \(table) SELECT ($1::\(table)).* ON CONFLICT DO NOTHING",
+      [.text(Array(row.utf8))])
+  }
+
+  @Test func `keeps what was revoked in a file that is whole, or says so`() throws {
+    let file = try TemporaryDirectory()
+    let path = file.path + "/revoked"
+    // Somebody else, alive.
+    let columns = "worker, n, server, posted, clock, now, version"
+    _ = try verifier.ask("INSERT INTO worker SELECT 'other', \(columns) FROM worker")
+    #expect(try join(1))
+    _ = try table.revoke(host, reserveFor: 604_800)
+    // Others are alive, and may know more.
+    let start = sys_monotonic()
+    try Revocations(at: path, key: fleetKey(), patience: 100).begin(by: verifier.database)
+    #expect(sys_monotonic() - start > 99_000_000)
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    let lines = text.split(separator: "\n")
+    #expect(lines.contains { $0.contains(" \(host.text) ") })
+    #expect(Revocations(at: path, key: try fleetKey()).has(key(1)))
+    let one = try #require(lines.last)
+    for damaged in [
+      "", String(text.dropLast()), text + one.dropLast(2) + "00\n", text + "\(one) \n", "x" + text,
+    ] {
+      try damaged.write(toFile: path, atomically: false, encoding: .utf8)
+      try Revocations(at: path, key: fleetKey(), patience: 0).begin(by: verifier.database)
+      #expect(try String(contentsOfFile: path + ".damaged", encoding: .utf8) == damaged)
+      #expect(Revocations(at: path, key: try fleetKey()).has(key(1)))
+    }
+    // Of another fleet.
+    let other = FleetKey(id: 2, try TestSupport.secret([UInt8](repeating: 9, count: 32)))
+    #expect(!Revocations(at: path, key: other).has(key(1)))
+  }
+
+  @Test func `refuses no host by a revocation that was made without the key`() throws {
+    #expect(try join(1))
+    let pin = try #require(Pin(key(1)))
+    let row = RevokedRow(subject: pin.bytes, host: host.bytes, at: 5)
+    let other = FleetKey(id: 1, try TestSupport.secret([UInt8](repeating: 9, count: 32)))
+    _ = try verifier.ask(Statement.addRevoked, try row.values(under: other))
+    guard case .host = Hosts(verifier.database).lookup(pin) else {
+      Issue.record("it is a host")
+      return
+    }
+    #expect(verifier.complaints.contains { $0.contains("made or changed by somebody without") })
+    _ = try verifier.ask("DELETE FROM revoked WHERE subject = $1", [.bytes(pin.bytes)])
+  }
+}
+
+private func key(_ number: UInt8) -> [UInt8] { [UInt8](repeating: number, count: 32) }

@@ -18,6 +18,8 @@ private struct Year {
 
   var authenticators = 1
   var isHOTP = false
+  /// Seconds by which its clock is ahead; it gains two a day, within 200 steps. nil: no token.
+  var token: Int64?
   var guesser = Guesser.blind
   /// With each authenticator in turn.
   var loginsADay = 4
@@ -49,7 +51,8 @@ private struct Year {
     }
     let list = try keys.enumerated().map { index, key in
       try authenticator(
-        UInt64(index + 1), "a\(index)", parameters(isHOTP ? .hotp : .totp(period: 30)), secret: key)
+        UInt64(index + 1), "a\(index)", parameters(isHOTP ? .hotp : .totp(period: 30)), secret: key,
+        clockOffset: token.map { Int32($0) })
     }
     let enrollment = try enrollment(list)
     let generators = try keys.map {
@@ -75,7 +78,8 @@ private struct Year {
       if jump > 0, login % 7 == 6 { (now, result.forward) = (now + jump, result.forward + jump) }
       let policy = policies[login % policies.count]
       let which = login % authenticators
-      let position = isHOTP ? counters[which] : UInt64(now / 30)
+      let ahead = (token ?? 0) + (token == nil ? 0 : 2 * Int64(login / loginsADay))
+      let position = isHOTP ? counters[which] : UInt64((now + ahead) / 30)
       let live = try generators[which].code(at: position)
       let throttle = Throttle(for: enrollment, state, under: policy)
       var tries = guesser == .nobody ? 0 : 3
@@ -136,6 +140,7 @@ private struct Year {
     Year(), Year(authenticators: 8, policies: [narrow]), Year(isHOTP: true),
     Year(policies: [Policy(), narrow]), Year(guesser: .knowsUsed),
     Year(isHOTP: true, guesser: .knowsUsed), Year(jump: 40_000),
+    Year(token: 5000), Year(token: -6000, guesser: .knowsUsed),
   ]) fileprivate func `gives a blind guesser, and who knows used codes, nothing to speak of`(
     year: Year
   ) throws {
@@ -145,6 +150,7 @@ private struct Year {
     #expect(result.luck <= 0.00022 + 0.005 * forward + Double(result.refunds) * 88e-6)
     // Nor is there little guessing to look at.
     #expect(result.luck > 0.0045 && result.verified > 200, "\(result)")
+    if year.token != nil { #expect(result.lockedOut == 0) }
   }
 
   /// The figure of docs/decisions.md. Somebody who does so could type the code itself.

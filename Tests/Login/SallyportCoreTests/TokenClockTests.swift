@@ -115,6 +115,17 @@ import Testing
     #expect(read(bare + [255] + far) == nil, "60,001 s")
   }
 
+  /// As of a state that was saved beside another period.
+  @Test func `is off by 200 steps of its own period at most, whatever was stored`() throws {
+    let (one, start) = try token()
+    for (stored, believed) in [(60_000, 6000), (-60_000, -6000), (6000, 6000), (-5999, -5999)] {
+      var state = start
+      state.authenticators[0].clock?.offset = Int32(stored)
+      state.reconcile(with: one)
+      #expect(state.authenticators[0].clock?.offset == Int32(believed))
+    }
+  }
+
   /// However long nobody has logged in: 200 steps are the most, on either side.
   @Test(arguments: [1, -1] as [Int64]) func `is off by 200 steps at most`(side: Int64) throws {
     let (one, start) = try token(Int32(6000 * side))

@@ -72,6 +72,7 @@ package struct LoginState: Equatable, Sendable {
       if state.clock == nil || authenticator.clockOffset == nil {
         state.clock = TokenClock(startOf: authenticator)
       }
+      state.clock?.bound(by: authenticator.parameters.type)
       authenticators.append(state)
     }
     if let set = enrollment.backupCodes {

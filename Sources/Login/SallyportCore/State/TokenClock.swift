@@ -32,6 +32,13 @@ package struct TokenClock: Equatable, Sendable {
     move(to: step, of: period, at: now, atMost: 2 * Int64(Authenticator.mostClockOffset(period)))
   }
 
+  /// A state may have been saved beside another period: no clock is off by more steps than any.
+  mutating func bound(by type: AuthenticatorType) {
+    guard case .totp(let period) = type else { return }
+    let limit = Int32(Authenticator.mostClockOffset(period))
+    offset = max(0 - limit, min(offset, limit))
+  }
+
   /// Moves it towards what has shown the code of `step` at `now`, by at most `most` seconds.
   private mutating func move(
     to step: UInt64, of period: UInt32, at now: UnixTime, atMost most: Int64

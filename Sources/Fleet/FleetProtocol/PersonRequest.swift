@@ -268,11 +268,13 @@ extension Resync {
         (2, Parts(name, drift, period: period, accepted: accepted))
       case .refused(.replayed(let name))?: (3, Parts(name))
       case .refused(.notFound)?: (4, nil)
+      case .refused(.waits(let name, let until))?: (5, Parts(name, reopened: until))
       }
-    let read = fields.kind(kind, of: 4)
+    let read = fields.kind(kind, of: 5)
     if read == 4 { return .refused(.notFound) }
     guard let name = fields.label(own?.name) else { return nil }
     if read == 3 { return .refused(.replayed(name: name)) }
+    if read == 5 { return .refused(.waits(name: name, until: fields.time(own?.reopened))) }
     let drift = fields.number(own?.drift)
     if read == 1 {
       return .done(

@@ -59,6 +59,7 @@ extension Seeded {
       .done(name: name, drift: drift, reopened: UnixTime(Int64(number64() >> 1))),
       .refused(.clockOff(name: name, drift: drift, period: 30, accepted: 1)),
       .refused(.replayed(name: name)), .refused(.notFound),
+      .refused(.waits(name: name, until: UnixTime(Int64(number64() >> 1)))),
     ]
     return told + results.map { .resynchronized($0) }
       + [.changed, .other(.done), .other(.notAllowed), .other(.trouble)]

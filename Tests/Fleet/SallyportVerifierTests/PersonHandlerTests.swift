@@ -182,6 +182,9 @@ struct `What root's verbs change of somebody of the fleet` {
     let (first, second) = (try generator.code(at: step - 1), try generator.code(at: step))
     let codes = try #require(CodePair(.code(first, .six), .code(second, .six)))
     let verb = PersonRequest.Verb.resynchronize(codes, named: nil, under: Policy(), id: id)
+    let other = try Verifier("persons-two")
+    let here = { try #require(try other.store(for: name).row(of: Array(name.utf8), reload: true)) }
+    #expect(try here().state?.authenticators[0].lastAccepted == step + 1000)
     let answer = try ask(verb)
     guard case .resynchronized(.done(let name, _, let reopened)) = answer else {
       Issue.record("\(answer)")
@@ -193,10 +196,12 @@ struct `What root's verbs change of somebody of the fleet` {
       Issue.record("\(again)")
       return
     }
-    let other = PersonRequest.Verb.resynchronize(codes, named: nil, under: Policy(), id: id ^ 1)
-    guard case .changed = try ask(other) else { throw Other() }
+    let later = PersonRequest.Verb.resynchronize(codes, named: nil, under: Policy(), id: id ^ 1)
+    guard case .changed = try ask(later) else { throw Other() }
     // A lower position is no loss, to no verifier.
-    #expect(verifier.complaints.isEmpty)
+    let row = try here()
+    #expect(!row.isBehind && row.state?.authenticators[0].lastAccepted ?? .max < step + 1000)
+    #expect(verifier.complaints.isEmpty && other.complaints.isEmpty)
   }
 
   @Test func `is nothing where the host may not enroll, or somebody else has taken him`() throws {

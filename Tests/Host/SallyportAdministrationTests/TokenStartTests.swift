@@ -82,7 +82,7 @@ import Testing
     (0, nil, 14, 14), (0, nil, -14, -14), (0, 0, 14, 14), (0, nil, 200, 200),
     (14, 13, 14, 14), (14, 14, 0, nil), (0, 0, -14, nil),
     // Codes of an hour ago, after which some were used: none of these is good again.
-    (0, 3, -120, nil), (-120, -121, -120, -120), (200, 209, 30, nil), (0, 210, 14, nil),
+    (0, 3, -120, nil), (-120, -121, -120, -120), (200, 209, 30, nil), (0, 24, 14, nil),
     // Beyond what any token has shown: not below what it showed as it was known.
     (0, 211, 14, 14), (20, 100_000, 14, 20), (14, 100_000, -120, 14),
   ]
@@ -113,6 +113,37 @@ import Testing
     #expect(result == .done(name: token.name, drift: Int32(second), reopened: reopened))
     #expect(found.lastAccepted == at(stored) && found.clock?.since == Self.now)
     #expect(stepNow(found) == at(second) && found.drift == 0)
+  }
+
+  /// As a record that was lost under a clock an hour ahead leaves it. In steps from now: what is
+  /// known of the clock, the last accepted step, the second code; how long it waits.
+  @Test(arguments: [(0, 130, 0, 131), (0, 210, 14, 197), (0, 25, 14, 12), (14, 130, -20, 117)])
+  func `in a row wait for a last accepted step to come`(
+    known: Int64, last: Int64, second: Int64, steps: Int64
+  ) throws {
+    let token = try authenticator(clockOffset: 0)
+    let enrollment = try enrollment([token])
+    let at = { UInt64(Int64(Self.step) + $0) }
+    var state = LoginState(initialFor: enrollment)
+    state.authenticators[0].lastAccepted = at(last)
+    state.authenticators[0].clock?.offset = Int32(known * 30)
+    let pair = try CodePair(
+      .code(code(at(second - 1), of: token), .six), .code(code(at(second), of: token), .six))
+    let (result, after) = try resync(
+      by: #require(pair), named: nil, enrollment: enrollment, state: state, at: Self.now,
+      under: Policy())
+    let until = UnixTime(Self.now.seconds + steps * 30)
+    #expect(result == .refused(.waits(name: token.name, until: until)))
+    #expect(after == state)
+  }
+
+  @Test func `that were used are none, where a token begins with a last step`() throws {
+    let token = try authenticator(last: Self.step + 15, clockOffset: 0)
+    let (first, second) = (try typed(14, of: token), try typed(15, of: token))
+    #expect(
+      try token.start(
+        by: first, then: second, for: label("alice").user, at: Self.now, under: Policy())
+        == .refused(.wrong))
   }
 
   @Test func `in a row are not of a token that is further off`() throws {

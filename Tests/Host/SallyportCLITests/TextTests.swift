@@ -267,6 +267,7 @@ import Testing
     (.tooManyAuthenticators, .exists), (.lastAuthenticator, .refused),
     (.resync(.clockOff(name: Label("phone"), drift: -120, period: 30, accepted: 5)), .refused),
     (.resync(.replayed(name: Label("phone"))), .refused), (.resync(.notFound), .refused),
+    (.resync(.waits(name: Label("phone"), until: UnixTime(0))), .refused),
     (.backupCodesUnseen(errno: 28), .inputOutput), (.policyFile(path: "/p", errno: 2), .noInput),
     (.policyFile(path: "/p", errno: 40), .configuration),
   ]

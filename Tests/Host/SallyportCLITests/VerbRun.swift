@@ -50,7 +50,8 @@ struct VerbRun {
     ("open passes, the maximum", "too-many"),
     ("the last authenticator", "last"), ("too many wrong codes", "throttled"),
     ("wrong code", "wrong-code"), ("wrong number of digits", "malformed"),
-    ("not two consecutive codes", "not-found"), ("used", "replayed"),
+    ("not two consecutive codes", "not-found"), ("its codes wait until", "waits"),
+    ("used", "replayed"),
   ]
 
   private func word(_ done: Bench.Outcome) -> String {

@@ -102,7 +102,9 @@ extension Authenticator {
     var reopened: UInt64?
     if let last = state.lastAccepted, last >= second {
       let most = UInt64(Authenticator.mostClockSteps) + UInt64(Policy.mostAdjacentIntervals)
-      guard last > step + most else { return .refused(.replayed(name: name)) }
+      guard last > step + most else {
+        return .refused(used(last, of: period, shown: max(second, own), at: now))
+      }
       (accepted, reopened) = (max(second, own), last)
     }
     state.clock?.set(to: second, of: period, at: now)
@@ -111,6 +113,17 @@ extension Authenticator {
     return .done(
       name: name, drift: Int32(truncatingIfNeeded: Int64(bitPattern: second &- step)),
       reopened: reopened.map { state.ours(endOfCodes(upTo: $0, period, adjacent)) })
+  }
+
+  /// Of codes of a token at or below its last accepted step: a used one, or one of a time to come,
+  /// which a machine's clock that ran ahead counts as used. `shown`: what the token shows by now.
+  private func used(_ last: UInt64, of period: UInt32, shown: UInt64, at now: UnixTime)
+    -> ResyncRefusal
+  {
+    guard last > shown + UInt64(Policy.mostAdjacentIntervals) else { return .replayed(name: name) }
+    let wait = Int64(truncatingIfNeeded: last - shown + 1) &* Int64(period)
+    let (until, overflow) = now.seconds.addingReportingOverflow(wait)
+    return .waits(name: name, until: overflow ? UnixTime(Int64.max) : UnixTime(until))
   }
 
   /// The step of the second code nearest to `own`, of those that a token may show at `step`.

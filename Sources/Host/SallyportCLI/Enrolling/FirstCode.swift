@@ -81,7 +81,7 @@ extension Authenticator {
     switch first {
     case .right, .wrong: "Wrong code."
     case .clockOff(let seconds):
-      "Wrong code: a clock that is \(offText(seconds)) shows it now. A token's must not be."
+      "Wrong code: a clock that is \(offText(seconds)) shows it now, too far off to follow."
     case .malformed: "A code has \(parameters.digits.rawValue) digits."
     case .backupCode: "A backup code does not show what the clock is."
     }

@@ -76,11 +76,10 @@ extension Resynchronize {
     let clock = type.flatMap { driftText(drift, $0) }.map { "; its clock is \($0)" } ?? ""
     let line = "\"\(name.text)\" is synchronized\(clock). The next codes are accepted."
     guard let reopened else { return line }
-    let time = CalendarDate(reopened, inUTC: true)?.internetText ?? "\(reopened.seconds)"
     return """
       \(line)
       Codes accepted while the clock was ahead will be accepted again at their time, up to
-      \(time). A new secret prevents that:
+      \(internetText(reopened)). A new secret prevents that:
       \(invocation(in: context).command("enroll", "--force"))
       """
   }
@@ -93,6 +92,7 @@ extension Resynchronize {
     var seconds: Int64?
     var adjacentIntervals: UInt8?
     var reopenedUntil: OrNull<String>?
+    var waitsUntil: String?
 
     init(_ name: Label, _ drift: Int32, _ reopened: UnixTime?) {
       (accepted, authenticator, self.drift) = (true, name.text, drift)
@@ -105,6 +105,9 @@ extension Resynchronize {
         (reason, authenticator, self.drift) = ("clock-off", name.text, drift)
         (seconds, adjacentIntervals) = (Int64(drift) * Int64(period), accepted)
       case .replayed(let name): (reason, authenticator) = ("replayed", name.text)
+      case .waits(let name, let until):
+        (reason, authenticator) = ("waits", name.text)
+        waitsUntil = fact(until)
       case .notFound: reason = "not-found"
       }
     }
@@ -128,6 +131,14 @@ extension CommandError {
           "those codes of \"\(name.text)\" have already been used", .refused,
           hints: [$0.again(remark: "with the next two codes")])
       }
+    case .waits(let name, let until):
+      return CommandError {
+        Message(
+          "the last accepted code of \"\(name.text)\" is of a time to come, as a clock here was "
+            + "ahead: its codes wait until \(internetText(until)); backup codes are accepted",
+          .refused,
+          hints: [$0.command("pass", remark: "where no backup code is at hand")])
+      }
     case .notFound:
       return CommandError {
         Message(
@@ -137,4 +148,8 @@ extension CommandError {
       }
     }
   }
+}
+
+private func internetText(_ time: UnixTime) -> String {
+  CalendarDate(time, inUTC: true)?.internetText ?? "\(time.seconds)"
 }

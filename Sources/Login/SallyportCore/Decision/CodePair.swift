@@ -34,6 +34,9 @@ package enum ResyncRefusal: Equatable, Sendable {
   case clockOff(name: Label, drift: Int32, period: UInt32, accepted: UInt8)
   /// Codes near the present time, at or below the last accepted one.
   case replayed(name: Label)
+  /// Codes of a token below a last accepted step that it has not reached, as a clock of ours was
+  /// ahead: it shows later ones from about that time on.
+  case waits(name: Label, until: UnixTime)
   /// Not two consecutive codes of any authenticator within the searched range.
   case notFound
 }

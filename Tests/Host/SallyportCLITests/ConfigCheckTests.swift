@@ -131,6 +131,10 @@ import Testing
     #expect(done.answer.contains("\nlanguage before a code  xx  \(machine.root)/policy:2\n"))
     #expect(done.aside.hasPrefix("\(machine.root)/policy:2: warning: language = xx: "))
     #expect(done.aside.hasSuffix(": users read English\n"))
+    for value in ["french", "fr de", "", "pt-br"] {
+      let done = try check("[default]\nlanguage = \(value)\n")
+      #expect(done.status == 0 && done.aside.contains("wanted a language such as fr"), "\(value)")
+    }
   }
 
   @Test func `A helpdesk is shown, and each mistake of it is named`() throws {

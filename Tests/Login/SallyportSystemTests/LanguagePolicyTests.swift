@@ -58,4 +58,22 @@ import Testing
       #expect(Set(found).count == 1, "\(lines[line])")
     }
   }
+
+  /// It decides nothing: what else the file says is used as it stands, and users read English.
+  // decisive
+  @Test(arguments: [
+    "f", "Fr", "../x", "a.b", "pt-br", "PT-BR", "french", "fr/b", "fr de", "", "?", "\u{fffd}",
+  ]) func `that is none makes no policy strict`(_ value: String) throws {
+    let login = PolicyRequest(
+      service: Array("su".utf8), user: Array("alice".utf8), isRemote: false, address: nil,
+      parse: Addresses.numeric, membership: { _ in .no })
+    let lines = "[default]\nlanguage = \(value)\nstate = disabled\nadjacent_intervals = 10\n"
+    let file = PolicyFile(try #require(Secret(lines.utf8)), base: Policy(), login)
+    #expect(file.problem == nil)
+    let policy = file.policy(Policy())
+    #expect(!policy.isEnabled && policy.adjacentIntervals == 10)
+    for language in [policy.language, policy.promptLanguage] {
+      #expect(Policy.name(ofLanguage: language) == Array("?".utf8))
+    }
+  }
 }

@@ -264,7 +264,7 @@ extension PolicyText {
   }
 
   /// All values of a key, each with its line; empty if the text is not valid.
-  private func values(of key: PolicyKey) -> [(String, Int)] { values(of: key.name) }
+  func values(of key: PolicyKey) -> [(String, Int)] { values(of: key.name) }
 
   private func values(of key: StaticString) -> [(String, Int)] {
     read { line in

@@ -11,8 +11,14 @@ extension PolicyText {
   /// Why users read English where it names another language: a line of the catalog, or its own
   /// where that cannot be read.
   func languageProblems(in store: Store, under root: String) -> [PolicyFacts.Problem] {
-    words(of: .language).compactMap { word, line in
-      guard let language = Policy.language(Array(word.utf8)), language != 0 else { return nil }
+    values(of: .language).compactMap { word, line in
+      guard let language = Policy.language(Array(word.utf8)) else {
+        let found = printable(word.utf8, limit: 64)
+        return PolicyFacts.Problem(
+          location: FileLocation(file: path, line: line),
+          text: "language = \(found): wanted \(PolicyKey.language.wanted)")
+      }
+      if language == 0 { return nil }
       do throws(StoreTrouble) {
         let (file, text) = try store.catalog(of: language, under: Array(root.utf8))
         let name = String(decoding: file.bytes.dropFirst(root.utf8.count), as: UTF8.self)

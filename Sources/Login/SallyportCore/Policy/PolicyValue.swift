@@ -16,7 +16,8 @@ extension PolicyFile {
     case .requiredFrom:
       return UnixTime(date: text.bytes(in: value)).map { UInt64(max($0.seconds, 0)) }
     case .factorOrder: return order(value)
-    case .language: return Policy.language(text.bytes(in: value))
+    case .language:
+      return Policy.language(text.bytes(in: value)) ?? UInt64(UInt8(ascii: "?"))
     case .localServices, .sshdServices, .matchService, .matchUser, .matchGroup, .matchOrigin:
       return names(key, value)
     }
@@ -109,7 +110,9 @@ extension PolicyFile {
 extension Policy {
   /// Reads `fr`, `pt-BR` or `pt_BR`: the bytes as a number, the first one the highest; 0 for `en`,
   /// in whatever region.
-  /// Nothing that means something in a path, as it names a file; nil for anything else.
+  /// Nothing that means something in a path, as it names a file; nil for anything else, which in a
+  /// policy file is `?`, of which there is no catalog: it decides nothing, so it is no mistake that
+  /// the strict policy is needed for.
   package static func language(_ name: [UInt8]) -> UInt64? {
     var number: UInt64 = 0
     guard name.count == 2 || name.count == 3 || name.count == 5 else { return nil }

@@ -9,6 +9,8 @@ package enum SessionSentence: Int, CaseIterable, Sendable {
   case selfServiceOff, disabled, mayNotEnroll, notEnrolled, enrolledAlready, noSuchAuthenticator
   case nameTaken, tooMany, lastAuthenticator, passwordRefused, codeRefused, throttled, noFirstCode
   case anotherSession, noAccount, changedMeanwhile, failed, unknownOutcome, notShownByFleet
+  case scanThis, keyToType, noTerminal, noRoom, waitToLogIn, removed, renamed, codesLeft
+  case nothingChanged, codeUsed, codesUnseen, noAnswer, notServed
 
   /// As `Sentence.english`.
   package static let english: StaticString =
@@ -48,6 +50,20 @@ package enum SessionSentence: Int, CaseIterable, Sendable {
     failed = the service failed: nothing was changed; the log of the system says why
     unknown_outcome = the service failed: it is not known whether anything was changed
     not_shown_by_fleet = the fleet has your enrollment, and does not show it to users of this host
+    scan_this = Scan this with an authenticator app:
+    key_to_type = Key to type by hand:
+    no_terminal = No QR code: this is no terminal. With --qr utf8 it is drawn anyway.
+    no_room = No QR code: it needs {columns} columns and {lines} lines. Type the key, or\nstart \#
+    again in a larger window.
+    wait_to_log_in = The code is used up: wait for the next one before you log in.
+    removed = Removed "{name}". You have {names}.
+    renamed = "{name}" is "{new}" now.
+    codes_left = {left} of {count} backup codes left
+    nothing_changed = nothing was changed
+    code_used = nothing was changed, but the code is used up
+    codes_unseen = the new backup codes were stored but not shown
+    no_answer = the session ended without an answer; sallyport status shows what is enrolled
+    not_served = you are not root, and the service for your own enrollment does not run
     """#
 }
 

@@ -1,6 +1,7 @@
 import Glibc
 import OneTimePassword
 package import PAMStack
+import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
 package import SallyportSupport
@@ -224,10 +225,12 @@ extension CommandError {
   }
 
   /// Writing to standard output failed after new backup codes were stored.
-  static func backupCodesUnseen(errno number: Int32) -> CommandError {
+  static func backupCodesUnseen(errno number: Int32, in words: Sentences = .session(nil))
+    -> CommandError
+  {
     CommandError {
       Message(
-        "standard output: \(errnoText(number)); the new backup codes were stored but not shown",
+        "standard output: \(errnoText(number)); \(words.words(.codesUnseen))",
         .inputOutput, hints: [$0.command("backup-codes", "--regenerate")])
     }
   }

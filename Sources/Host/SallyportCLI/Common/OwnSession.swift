@@ -87,7 +87,7 @@ struct OwnSession {
     redraw: (QRLook) -> Void = { _ in }
   ) throws(CommandError) -> Answer {
     // Of a user who is enrolled a code was accepted before.
-    var (isShown, consequence) = (false, Consequence.nothingChanged)
+    var (isShown, consequence) = (false, SessionSentence.nothingChanged)
     var look = QRLook()
     context.terminal.watchForInterruption()
     let line = if let connection { connection } else { try connect() }
@@ -97,12 +97,12 @@ struct OwnSession {
       switch try next(line) {
       case .prompt(let text, let echo):
         let prompt = Self.readable(text)
-        var typed = try output.ask(prompt, echo: echo, or: consequence)
-        while isShown, look.change(by: typed) {
+        var answer = try typed(prompt, echo: echo, or: consequence)
+        while isShown, look.change(by: answer) {
           redraw(look)
-          typed = try output.ask(prompt, echo: echo, or: consequence)
+          answer = try typed(prompt, echo: echo, or: consequence)
         }
-        _ = line.send(FromUser.answer(typed).encoded())
+        _ = line.send(FromUser.answer(answer).encoded())
       case .text(let text):
         for row in text.split(separator: 0x0a) { output.say(Self.readable(row)) }
       case .secret(let user, let name, let secret):
@@ -120,6 +120,17 @@ struct OwnSession {
     }
   }
 
+  private func typed(_ prompt: String, echo: Bool, or consequence: SessionSentence)
+    throws(CommandError) -> Secret
+  {
+    try rethrow(
+      { () throws(Interruption) in try output.ask(prompt, echo: echo) },
+      as: { CommandError.stopped($0, words.words(consequence)) })
+  }
+
+  /// As `session` of a `CommandError`, in his language.
+  func fault(_ fault: SessionConnection.Fault) -> CommandError { .session(fault, in: words) }
+
   /// In any language.
   private static func readable(_ text: some Collection<UInt8>) -> String {
     Label.isPresentable(text) ? String(decoding: text, as: UTF8.self) : printable(text, limit: 500)
@@ -128,7 +139,7 @@ struct OwnSession {
   /// What is enrolled.
   func status() throws(CommandError) -> (Enrollment, LoginState) {
     guard case .status(let enrollment, let state) = try ask(for: .status) else {
-      throw .session(.garbage)
+      throw fault(.garbage)
     }
     return (enrollment, state)
   }
@@ -146,13 +157,13 @@ struct OwnSession {
   }
 
   /// `absence`: what is thrown where nothing listens.
-  private func connect(_ absence: () -> CommandError = { .notServed }) throws(CommandError)
+  private func connect(_ absence: (() -> CommandError)? = nil) throws(CommandError)
     -> SessionConnection
   {
     do throws(SessionConnection.Fault) {
       return try SessionConnection.connect(context.sessions, seconds: 400)
     } catch {
-      throw error == .absent ? absence() : .session(error)
+      throw error == .absent ? absence?() ?? .notServed(in: words) : fault(error)
     }
   }
 
@@ -163,16 +174,19 @@ struct OwnSession {
         guard let said = FromSession.decode(try line.receive(within: 250)) else { throw .garbage }
         return said
       } catch {
-        guard error == .nothingYet else { throw .session(error) }
+        guard error == .nothingYet else { throw fault(error) }
       }
-      try context.stopIfInterrupted(.nothingChanged)
+      if let interruption = context.terminal.interruption() {
+        throw .stopped(interruption, words.words(.nothingChanged))
+      }
+      if let number = context.terminal.failure { throw .output(errno: number) }
     }
   }
 
   private func status(_ enrollment: Secret, _ state: Secret) throws(CommandError) -> Answer {
     guard let enrollment = try? Enrollment.read(enrollment),
       let current = try? StateRecord.read(state.bytes(in: 0..<state.count))
-    else { throw .session(.garbage) }
+    else { throw fault(.garbage) }
     return .status(enrollment, current.state)
   }
 }

@@ -14,12 +14,13 @@ extension CommandError {
   }
 
   /// `sallyport-session` said what is no answer, or nothing.
-  static func session(_ fault: SessionConnection.Fault) -> CommandError {
+  static func session(_ fault: SessionConnection.Fault, in words: Sentences = .session(nil))
+    -> CommandError
+  {
     let socket = SessionConnection.usualPath
     return switch fault {
     case .absent, .silent, .nothingYet:
-      CommandError(
-        .busy, "the session ended without an answer; sallyport status shows what is enrolled")
+      CommandError(.busy, words.words(.noAnswer))
     case .notRoot(let user):
       CommandError(.notPermitted, "\(socket) is not root's but of uid \(user)")
     case .garbage: CommandError(.busy, "the answer of the session cannot be read")
@@ -29,13 +30,15 @@ extension CommandError {
 }
 
 extension CommandError {
-  static let notServed = CommandError {
-    Message(
-      "you are not root, and the service for your own enrollment does not run", .notPermitted,
-      hints: [
-        "sudo \($0.again())",
-        "sudo systemctl enable --now sallyport-session.socket  # and self_service = yes",
-      ])
+  static func notServed(in words: Sentences) -> CommandError {
+    CommandError {
+      Message(
+        words.words(.notServed), .notPermitted,
+        hints: [
+          "sudo \($0.again())",
+          "sudo systemctl enable --now sallyport-session.socket  # and self_service = yes",
+        ])
+    }
   }
 
   static let helpNotServed = CommandError {

@@ -21,7 +21,8 @@ struct BackupCodes: Verb {
       let session = OwnSession(context, shared.storeOptions)
       if regenerate { return try session.renewBackupCodes() }
       let (enrollment, state) = try session.status()
-      session.output.say(left(backupCodeCount(enrollment, state)))
+      let count = backupCodeCount(enrollment, state)
+      session.output.say(session.words.words(.codesLeft, "\(count.left)", "\(count.all)"))
       return
     }
     // Not those of the user who typed sudo, unless he says so.

@@ -50,11 +50,14 @@ extension Draft {
   }
 
   /// Prints `heading`, the URI, the key and the QR code.
-  func show(_ heading: String, qr: QRChoice, _ output: Output, _ context: Context) {
+  func show(
+    _ heading: String, qr: QRChoice, _ output: Output, _ context: Context,
+    in words: Sentences = .session(nil)
+  ) {
     output.say("\(heading)\n")
     output.say(plainText(inMemory(uri.text())))
     let key = inMemory(Base32.encode(authenticator.secret))
-    for line in grouped(key, after: "Key to type by hand:") {
+    for line in grouped(key, after: words.words(.keyToType)) {
       output.say(line)
     }
     output.say("")
@@ -62,13 +65,12 @@ extension Draft {
     switch QRDrawing(qr, on: screen, hasColours: !context.isPlain, matrix: matrix) {
     case .nothing: break
     case .noTerminal:
-      output.say("No QR code: this is no terminal. With --qr utf8 it is drawn anyway.")
+      output.say(words.words(.noTerminal))
     case .code(let text):
-      output.say("Scan this with an authenticator app:\n")
+      output.say("\(words.words(.scanThis))\n")
       output.write(text)
     case .tooSmall(let columns, let lines):
-      output.say("No QR code: it needs \(columns) columns and \(lines) lines. Type the key, or")
-      output.say("start again in a larger window.")
+      output.say(words.words(.noRoom, "\(columns)", "\(lines)"))
     }
   }
 

@@ -37,15 +37,16 @@ extension OwnSession {
         let draft = try draft(
           for: user, named: name, secret: secret, options, context, isFirst: isFirst)
         draft.show(
-          words.words(heading, user.text, draft.issuer.text), qr: options.qr, output, context)
+          words.words(heading, user.text, draft.issuer.text), qr: options.qr, output, context,
+          in: words)
         made = draft
       }, redraw: { made?.draw($0, output) })
     guard case .done(_, let codes, _) = answer, let draft = made else {
-      throw .session(.garbage)
+      throw fault(.garbage)
     }
     output.say(words.words(isFirst ? .enrolledAs : .added, draft.text(nil)))
     try show(codes)
-    output.say("\(codeIsUsedUp).")
+    output.say(words.words(.waitToLogIn))
   }
 
   /// In an app it stands apart from an earlier one by its name.
@@ -64,7 +65,7 @@ extension OwnSession {
 
   func renewBackupCodes() throws(CommandError) {
     guard case .done(let user, let codes, _) = try ask(for: .renew) else {
-      throw .session(.garbage)
+      throw fault(.garbage)
     }
     try show(codes)
     output.say(words.words(.oldCodesVoid, user.text))
@@ -73,6 +74,6 @@ extension OwnSession {
   private func show(_ codes: [Secret]) throws(CommandError) {
     if codes.isEmpty { return }
     output.say(FreshBackupCodes((codes, nil)).text(under: words.words(.newBackupCodes)))
-    if let number = output.terminal.failure { throw .backupCodesUnseen(errno: number) }
+    if let number = output.terminal.failure { throw .backupCodesUnseen(errno: number, in: words) }
   }
 }

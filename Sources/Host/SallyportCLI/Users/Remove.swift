@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportAdministration
 import SallyportCore
 import SallyportSystem
 import SessionProtocol
@@ -36,11 +37,11 @@ struct Remove: Verb {
     {
       guard let name = names[0] else { throw .noAuthenticatorNamed }
       let session = OwnSession(context, shared.storeOptions)
-      guard case .done(let user, _, let left) = try session.ask(for: .remove(name)) else {
-        throw .session(.garbage)
+      guard case .done(_, _, let left) = try session.ask(for: .remove(name)) else {
+        throw session.fault(.garbage)
       }
       let rest = left.map(\.text).joined(separator: ", ")
-      session.output.say("Removed \"\(name.text)\". \(user.text) has \(rest).")
+      session.output.say(session.words.words(.removed, name.text, rest))
       return
     }
     let (subject, given) = try shared.open(in: context, naming: authenticator)

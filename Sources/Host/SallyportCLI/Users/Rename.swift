@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportAdministration
 import SallyportCore
 import SallyportSystem
 import SessionProtocol
@@ -30,10 +31,10 @@ struct Rename: Verb {
       guard let name = names[0] else { throw .noAuthenticatorNamed }
       guard let to = try names[1]?.clear() else { throw .noNewName }
       let session = OwnSession(context, shared.storeOptions)
-      guard case .done(let user, _, _) = try session.ask(for: .rename(name, to: to)) else {
-        throw .session(.garbage)
+      guard case .done = try session.ask(for: .rename(name, to: to)) else {
+        throw session.fault(.garbage)
       }
-      session.output.say("\"\(name.text)\" of \(user.text) is \"\(to.text)\" now.")
+      session.output.say(session.words.words(.renamed, name.text, to.text))
       return
     }
     let (subject, names) = try shared.open(

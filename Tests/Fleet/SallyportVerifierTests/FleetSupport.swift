@@ -46,6 +46,7 @@ final class Verifier: Sendable {
   private final class Log: Sendable {
     let lines = Mutex<[String]>([])
     let acts = Mutex<[String]>([])
+    let warnings = Mutex<[String]>([])
   }
 
   init(
@@ -62,6 +63,7 @@ final class Verifier: Sendable {
     ) { level, line in
       let text = String(decoding: line.bytes, as: UTF8.self)
       if text.hasPrefix("act=") { log.acts.withLock { $0.append(text) } }
+      if level == .warning { log.warnings.withLock { $0.append(text) } }
       guard level == .alert || level == .error else { return }
       log.lines.withLock { $0.append(text) }
     }
@@ -72,6 +74,9 @@ final class Verifier: Sendable {
 
   /// What it has logged as an error or an alert.
   var complaints: [String] { log.lines.withLock { $0 } }
+
+  /// What it has logged as a warning.
+  var warnings: [String] { log.warnings.withLock { $0 } }
 
   /// The acts that it has logged.
   var acts: [String] { log.acts.withLock { $0 } }

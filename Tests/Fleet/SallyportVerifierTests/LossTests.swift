@@ -10,9 +10,9 @@ import Testing
 
 @testable import SallyportVerifier
 
-/// Until it holds, for at most 30 seconds.
-func soon(_ holds: () throws -> Bool) rethrows -> Bool {
-  for _ in 0..<600 {
+/// Until it holds, for at most 30 seconds, or as many twentieths of one.
+func soon(within most: Int = 600, _ holds: () throws -> Bool) rethrows -> Bool {
+  for _ in 0..<most {
     if try holds() { return true }
     usleep(50_000)
   }

@@ -145,4 +145,43 @@ struct `A host that was revoked` {
   }
 }
 
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `A database that is not the fleet's` {
+  private let verifier: Verifier
+
+  init() throws { verifier = try Verifier("elsewhere", in: try OwnDatabase()) }
+
+  @Test(arguments: [
+    ("UPDATE fleet SET canary = '\\x00'", "the key here is not this fleet's key"),
+    ("ALTER TABLE fleet RENAME TO another", "does not exist"), ("DELETE FROM fleet", "is missing"),
+  ])
+  func `is named by a verifier that finds it, once, and no host is answered`(
+    _ change: String, _ found: String
+  ) throws {
+    try verifier.database.watch()
+    _ = try verifier.ask(change)
+    verifier.database.lose("it may be another one")
+    func told() -> [String] {
+      verifier.complaints.filter { $0.contains("is not this fleet's: ") }
+    }
+    #expect(soon { told().count == 1 })
+    #expect(told().first?.contains("the database own_") == true)
+    #expect(told().first?.contains(found) == true)
+    // It looks five times a second.
+    #expect(!soon(within: 20) { told().count > 1 || !verifier.database.isAway })
+    let (pin, nothing) = (try #require(Pin(key(1))), try #require(Secret(count: 0)))
+    let router = FrameRouter(Hosts(verifier.database), [:])
+    #expect(router.read(pin, .ping, nothing, arrived: 0).answer() == .databaseAway)
+  }
+
+  @Test func `is named, where it knows no host`() throws {
+    let router = FrameRouter(Hosts(verifier.database), [:])
+    for number: UInt8 in 1...3 {
+      #expect(router.standing(of: try #require(Pin(key(number)))) == .unknown)
+    }
+    #expect(verifier.warnings.count { $0.contains("has no host, and one asks") } == 1)
+    #expect(verifier.warnings.contains { $0.contains("the database own_") })
+  }
+}
+
 private func key(_ number: UInt8) -> [UInt8] { [UInt8](repeating: number, count: 32) }

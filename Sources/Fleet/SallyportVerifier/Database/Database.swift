@@ -50,6 +50,8 @@ package final class Database: Sendable {
     var isAway = true
     /// This verifier's clock is off.
     var isAside = false
+    /// What was found last in place of the fleet's row.
+    var unfit = ""
     /// The last fleet row with a valid seal.
     var fleet: (seal: [UInt8], row: FleetRow)?
   }

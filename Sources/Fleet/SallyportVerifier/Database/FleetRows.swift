@@ -5,6 +5,13 @@ import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
+extension Statement {
+  /// The database, and the server's address where there is one.
+  static let name = """
+    SELECT concat_ws(' at ', current_database()::text, host(inet_server_addr()))
+    """
+}
+
 // The row of the fleet: what may be read, and how often something was lost.
 extension Database {
   /// Throws where this program, or its key, is not one of this fleet.
@@ -35,6 +42,36 @@ extension Database {
     }
     books.withLock { $0.fleet = (seal, row) }
     return row
+  }
+
+  /// The same, of a server that may have another one's tables, or none: what it has is said, once.
+  func fleetThere(by line: DatabaseConnection) throws(DatabaseFault) -> FleetRow {
+    do throws(DatabaseFault) {
+      let row = try fleet(by: line)
+      books.withLock { $0.unfit = "" }
+      return row
+    } catch {
+      let isOther =
+        switch error {
+        case .unusable, .refused("42P01", _): true
+        case .unreachable, .refused, .broken, .silent, .warned, .away, .aside, .moved, .outOfMemory:
+          false
+        }
+      if isOther {
+        let text = "the database\(name(by: line)) is not this fleet's: \(error.text)"
+        let isNews = books.withLock { books in
+          defer { books.unfit = text }
+          return books.unfit != text
+        }
+        if isNews { alert(text + "; hosts ask other verifiers") }
+      }
+      throw error
+    }
+  }
+
+  /// With a blank before it, and where it is; nothing where it does not say.
+  func name(by line: DatabaseConnection) -> String {
+    (try? line.ask(Statement.name).text(0, 0)).map { " \($0)" } ?? ""
   }
 
   /// The same of a row that came with others; nil: it was changed by somebody without the key, or

@@ -40,10 +40,12 @@ package struct FrameRouter: Sendable {
   /// What this key is, or was when the database answered last.
   package func standing(of pin: Pin) -> HostStanding {
     switch hosts.lookup(pin) {
-    case .host: .member
-    case .stranger: .unknown
-    case .revoked: .revoked
-    case .unclear: hosts.wasKnown(pin) ? .member : .unknown
+    case .host: return .member
+    case .stranger:
+      hosts.noteStranger()
+      return .unknown
+    case .revoked: return .revoked
+    case .unclear: return hosts.wasKnown(pin) ? .member : .unknown
     }
   }
 

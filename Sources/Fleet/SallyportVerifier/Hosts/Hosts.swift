@@ -62,6 +62,8 @@ package final class Hosts: Sendable {
     var mayBeMore = false
     /// Who has asked since then.
     var asked: Set<Pin> = []
+    /// It was said that there is no host at all.
+    var isEmpty = false
   }
 
   private let database: Database
@@ -110,6 +112,21 @@ package final class Hosts: Sendable {
       if revocations.has(pin.bytes) { return .revoked }
       return list.hosts[pin].map { .host($0) } ?? .stranger
     }
+  }
+
+  /// One with an unknown key has connected.
+  package func noteStranger() {
+    let isNews = known.withLock { known in
+      let isEmpty = known.list.since != 0 && known.list.hosts.isEmpty
+      defer { known.isEmpty = isEmpty }
+      return isEmpty && !known.isEmpty
+    }
+    guard isNews else { return }
+    let (rows, _) = (try? database.ask(Statement.name)) ?? (nil, 0)
+    database.note(
+      .warning,
+      "the database \(rows?.text(0, 0) ?? "") has no host, and one asks: is it the fleet's? "
+        + "The host asks the next verifier")
   }
 
   /// Somebody with a token has asked: the next one who is not found is looked for at once.

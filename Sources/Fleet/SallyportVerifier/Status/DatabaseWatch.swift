@@ -235,7 +235,7 @@ private final class DatabaseWatch {
     do throws(DatabaseFault) {
       guard let connection = try candidate() else { return false }
       self.connection = connection
-      _ = try database.fleet(by: connection)
+      _ = try database.fleetThere(by: connection)
       if database.books.withLock({ $0.server != connection.server }) {
         try database.check(connection)
         _ = try database.fleet(by: connection)

@@ -268,10 +268,10 @@ def test_init_can_be_repeated_and_says_what_is_missing(fleet):
     (fleet.directory / "key").chmod(0o640)
     assert "chmod 600" in run("run", "--database", fleet.words()).stderr
     (fleet.directory / "key").chmod(0o600)
-    fleet.sql("UPDATE fleet SET needs = 5")
+    fleet.sql("UPDATE fleet SET needs = 6")
     assert "install a newer one" in run("run", "--database", fleet.words()).stderr
-    fleet.sql("UPDATE fleet SET needs = 4, schema = 1")
-    assert "have schema 1, this version has 4" in run("init", "--database", fleet.words("postgres")).stderr
+    fleet.sql("UPDATE fleet SET needs = 5, schema = 1")
+    assert "have schema 1, this version has 5" in run("init", "--database", fleet.words("postgres")).stderr
 
 
 def test_a_verifier_says_at_its_start_that_its_key_or_the_row_of_the_fleet_is_wrong(fleet):

@@ -149,8 +149,8 @@ import Testing
     let done = bench.run(arguments: arguments, on: terminal)
     #expect(done.status == 0, "\(done.aside)")
     #expect(
-      done.answer.contains("A code has 8 digits. 4 tries left.\nThis app computes SHA-1 with"))
-    #expect(done.answer.contains("enroll with the defaults."))
+      done.answer.contains("A code has 8 digits. 4 tries left.\nThis app ignores what the code says,"))
+    #expect(done.answer.contains("leave out --algorithm, --digits and --period."))
     let usual = bench.run(
       "enroll", "bob", "--allow-missing",
       on: FakeTerminal([.types("000000"), shownCode(at: bench.now)]))

@@ -24,6 +24,9 @@ extension Draft {
     } catch {
       throw .crypto(error)
     }
-    return "This app computes SHA-1 with 30 s and 6 digits: enroll with the defaults."
+    return """
+      This app ignores what the code says, and computes SHA-1 with 30 s and 6 digits. Stop with
+      Control-C, and leave out --algorithm, --digits and --period.
+      """
   }
 }

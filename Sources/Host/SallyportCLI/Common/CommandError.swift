@@ -179,6 +179,16 @@ extension CommandError {
       ])
   }
 
+  /// The same of a token that is taken back.
+  static let lastIsToken = CommandError {
+    Message(
+      "cannot take the last authenticator of \($0.who)", .refused,
+      hints: [
+        $0.command("unenroll", remark: "removes all, backup codes too; then this command again"),
+        $0.command("add", remark: "adds another one first"),
+      ])
+  }
+
   /// No code for a new authenticator was correct.
   static func noRightCode(_ consequence: Consequence) -> CommandError {
     CommandError {

@@ -50,6 +50,7 @@ struct TokenAssign: Verb {
   }
 
   func run(in context: Context) throws(CommandError) {
+    guard user(in: context) != nil else { throw .nobodyGets(serial) }
     let subject = try shared.open(in: context, for: .onAccount)
     let account = try subject.account()
     guard account.uid != nil || subject.users.allowMissing else { throw .noSuchUser }
@@ -219,6 +220,15 @@ extension Store {
 }
 
 extension CommandError {
+  fileprivate static func nobodyGets(_ serial: String) -> CommandError {
+    CommandError {
+      let own = Invocation(verb: $0.verb, store: $0.store)
+      return Message(
+        "no user given", .usage,
+        hints: [own.command("token assign", shellQuoted(serial) + " NAME")])
+    }
+  }
+
   static func hasToken(_ token: Token, as name: Label) -> CommandError {
     CommandError {
       Message(

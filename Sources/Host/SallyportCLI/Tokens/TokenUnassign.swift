@@ -75,11 +75,14 @@ struct TokenUnassign: Verb {
         found = try take(token, subject)
       }
     }
-    tell(found, of: holder, token, subject.output)
+    let back = try? store.token(token.serial)
+    let wait = try back?.authenticator.waitText(at: context.time())
+    tell(found, of: holder, token, next: wait, subject.output)
   }
 
   private func tell(
-    _ found: Finding, of holder: Token.Holder, _ token: Token, _ output: Output
+    _ found: Finding, of holder: Token.Holder, _ token: Token, next wait: String?,
+    _ output: Output
   ) {
     let (user, serial) = (holder.user.text, token.serial.text)
     var wasHeld = false
@@ -92,8 +95,10 @@ struct TokenUnassign: Verb {
     case .unknown:
       text = ". If \(user) still has it, it logs \(user) in: codes up to now count as used."
     }
+    let next = wait.map { "\nIts next user waits: \($0)." } ?? ""
     output.answer(
-      Answer(serial: serial, user: user, removed: wasHeld), "\(serial) is nobody's now\(text)")
+      Answer(serial: serial, user: user, removed: wasHeld),
+      "\(serial) is nobody's now\(text)\(next)")
   }
 
   /// The person with the authenticator, by the name of then or, where the account has another one
@@ -240,6 +245,7 @@ struct HeldToken {
 
   /// As `remove` does.
   func check() throws(CommandError) {
+    if names == [name] { throw .lastIsToken }
     try checking(names) { (names) throws(EnrollmentChange.Flaw) in try names.check(removing: name) }
   }
 }

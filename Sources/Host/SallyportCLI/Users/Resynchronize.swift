@@ -142,7 +142,8 @@ extension CommandError {
     case .notFound:
       return CommandError {
         Message(
-          "not two consecutive codes within a day, of a token 200 steps, or 1,000 counters",
+          "not two consecutive codes of any authenticator of \($0.who): searched were a day each "
+            + "way, of a token 200 time steps, and 1,000 counters",
           .refused,
           hints: [$0.command("status", remark: "shows the authenticators")])
       }

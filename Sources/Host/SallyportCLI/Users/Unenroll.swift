@@ -41,7 +41,20 @@ struct Unenroll: Verb {
     if let id { try person.end(id) } else { try removeUnread(subject) }
     let name = printable(subject.user.utf8, limit: 255)
     let place = person.isInFleet ? " in the fleet, on none of its hosts" : ""
-    subject.output.answer(Answer(user: name), "\(name) is no longer enrolled\(place).")
+    let lines = ["\(name) is no longer enrolled\(place)."] + tokens(of: subject, in: context)
+    subject.output.answer(Answer(user: name), lines.joined(separator: "\n"))
+  }
+
+  /// What makes the tokens nobody's that the user still has by the inventory.
+  private func tokens(of subject: Subject, in context: Context) -> [String] {
+    guard let account = try? subject.account(), let held = try? subject.store.heldTokens() else {
+      return []
+    }
+    let own = Invocation(verb: "token unassign", store: shared.storeOptions.store)
+    return held.filter { $0.holder?.user == account.name }.map { token in
+      let command = own.command("token unassign", shellQuoted(token.serial.text))
+      return "To give \(token.serial.text) to somebody else: \(command)"
+    }
   }
 
   /// nil: by `--force`, files that cannot be read.

@@ -107,6 +107,10 @@ import Testing
     let other = imported("79,45\(key)\n")
     #expect(other.status == 0 && other.aside.contains("tokens/77"), "\(other.aside)")
     #expect(bench.run("token", "list").answer.contains("2 of them nobody's, 1 cannot be read"))
+    // Nothing that is enrolled mends it.
+    let given = assign("bob", [])
+    #expect(given.status == 65 && given.aside.contains("token forget"), "\(given.aside)")
+    #expect(!given.aside.contains("enroll"))
     let free = bench.run("token", "forget", "--unassigned", "--yes")
     #expect(free.status == 0 && free.aside.contains("tokens/77") && free.answer.contains("2 token"))
     try Data("assigned = alice\n".utf8).write(to: URL(fileURLWithPath: path))
@@ -312,7 +316,7 @@ import Testing
     #expect(bench.run("token", "forget", "77", "--yes").status == 0)
     #expect(imported("77,\(key)\n").status == 0)
     let done = assign("bob", [], "--no-confirm")
-    #expect(done.answer.contains("Its codes count in 6 min"), "\(done.answer)")
+    #expect(done.answer.contains("Its codes count in 2 h"), "\(done.answer)")
     let verified = bench.run(
       "verify", "bob", "--allow-missing", on: FakeTerminal([try code(2)], isInteractive: false))
     #expect(verified.status == 1)

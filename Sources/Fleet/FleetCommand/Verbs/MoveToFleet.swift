@@ -24,14 +24,26 @@ struct MoveToFleet {
   /// Throws nothing where he is in the fleet, and not here any more.
   func push(_ account: Account) throws(MoveFault) {
     // First, so that after a crash none of his counts as nobody's by files that are gone.
+    try note(tokens, of: account)
+    var isComplete = true
+    let done: Void? = try store.moved(account) { (user) throws(MoveFault) in
+      isComplete = user.enrollment.authenticators.allSatisfy { own in
+        own.clockOffset == nil || tokens.contains { $0.authenticator.id == own.id }
+      }
+      try push(user, of: account)
+    }
+    guard done != nil else { throw .notEnrolled }
+    // He may have got one since they were read.
+    if isComplete { return }
+    try note(try keeping { () throws(StoreTrouble) in try store.heldTokens() }, of: account)
+  }
+
+  /// Of those that he has.
+  private func note(_ tokens: [Token], of account: Account) throws(MoveFault) {
     let own = tokens.filter {
       $0.holder?.user == account.name || account.uid != nil && $0.holder?.uid == account.uid
     }
     try keeping { () throws(StoreTrouble) in try store.note(.fleet, for: own) }
-    let done: Void? = try store.moved(account) { (user) throws(MoveFault) in
-      try push(user, of: account)
-    }
-    guard done != nil else { throw .notEnrolled }
   }
 
   private func push(_ user: MovingUser, of account: Account) throws(MoveFault) {

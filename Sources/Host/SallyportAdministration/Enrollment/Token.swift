@@ -47,8 +47,8 @@ package struct Token: Sendable {
   package let serial: TokenSerial
   /// nil: nobody has it.
   package var holder: Holder?
-  /// Its id is that of the holder's authenticator; its last accepted step or counter is that of
-  /// before it was assigned, as are its other values.
+  /// Of a token that somebody has, as he got it: its id is that of his authenticator, and what has
+  /// come of it since is in his record alone.
   package var authenticator: Authenticator
 
   package init(_ serial: TokenSerial, _ authenticator: Authenticator, holder: Holder? = nil) {
@@ -66,10 +66,11 @@ package struct Token: Sendable {
 
 extension Token {
   /// The authenticator that the holder gets. `confirmed`: by a code, so that its clock is known;
-  /// else what may have been used up to now counts as used, also before it was imported.
+  /// else what a token can have shown by now counts as used, however far its clock is ahead: what
+  /// was learnt of that may have been lost with a former holder's record, or forgotten.
   package func given(as name: Label, id: UInt64, at now: UnixTime, confirmed: Bool) -> Authenticator
   {
-    let own = (confirmed ? self : distrusted(at: now)).authenticator
+    let own = (confirmed ? self : unshown(at: now)).authenticator
     return Authenticator(
       id: id, name: name, parameters: own.parameters, secret: own.secret,
       initialLastAccepted: own.initialLastAccepted,
@@ -94,6 +95,16 @@ extension Token {
       last = max(state.lastAccepted ?? 0, own + UInt64(policy.adjacentIntervals))
     }
     return with(lastAccepted: last, clock: state.clock)
+  }
+
+  private func unshown(at now: UnixTime) -> Token {
+    guard case .totp(let period) = authenticator.parameters.type else {
+      return distrusted(at: now)
+    }
+    let shown =
+      timeStep(at: now.seconds, period: period) + UInt64(Authenticator.mostClockSteps)
+      + UInt64(Policy.mostAdjacentIntervals)
+    return with(lastAccepted: max(authenticator.initialLastAccepted ?? 0, shown), clock: nil)
   }
 
   func with(lastAccepted last: UInt64, clock: TokenClock?) -> Token {

@@ -119,7 +119,13 @@ extension Store {
     for start in stride(from: 0, to: tokens.count, by: Store.batch) {
       try changing { users throws(StoreTrouble) in
         guard let folder = try folder(Store.tokens) else { return }
-        try put(tokens[start..<min(start + Store.batch, tokens.count)], in: folder, by: users)
+        // Some may have been forgotten since they were read.
+        var there: [Token] = []
+        for token in tokens[start..<min(start + Store.batch, tokens.count)]
+        where try folder.has(Path(token.serial.fileName)) {
+          there.append(token)
+        }
+        try put(there[...], in: folder, by: users)
       }
     }
     return (tokens.count, failed)

@@ -23,6 +23,8 @@ package struct CommandError: Error {
     /// It may have been done all the same, so that a handout may be all that anybody has of what is
     /// enrolled.
     case unsettled
+    /// Whether somebody still has a token cannot be known.
+    case holderUnknown
     case other
   }
 
@@ -40,6 +42,7 @@ package struct CommandError: Error {
     self.init { _ in Message(text, status, hints: hints) }
   }
 
+  var isHolderUnknown: Bool { if case .holderUnknown = cause { true } else { false } }
   var isUnsettled: Bool { if case .unsettled = cause { true } else { false } }
 
   /// Nothing is enrolled for the user, or there is none.

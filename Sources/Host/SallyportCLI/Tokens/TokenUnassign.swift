@@ -60,7 +60,8 @@ struct TokenUnassign: Verb {
     let subject = Subject(
       user: holder.user.typedOrShown, users: users, store: store,
       isStoreNamed: shared.store != nil, output: context.output(shared), context: context)
-    if case .held(let found) = try finding(of: token, by: holder, subject) {
+    let first = try finding(of: token, by: holder, subject)
+    if case .held(let found) = first {
       try found.check()
       try found.person.rehearse()
       if !force {
@@ -72,7 +73,7 @@ struct TokenUnassign: Verb {
       .tokenUnassign, for: holder.user, [Act.Fact("token", token.serial.bytes)]
     ) { () throws(CommandError) in
       try store.exclusively(about: token) { () throws(CommandError) in
-        found = try take(token, subject)
+        found = try take(token, subject, after: first)
       }
     }
     let back = try? store.token(token.serial)
@@ -109,7 +110,7 @@ struct TokenUnassign: Verb {
     do throws(CommandError) {
       return try held(token, by: holder, subject).map { .held($0) } ?? .nobody
     } catch {
-      if unchecked { return .unknown }
+      if unchecked, error.isHolderUnknown { return .unknown }
       throw error
     }
   }
@@ -131,7 +132,7 @@ struct TokenUnassign: Verb {
     {
       var renamed = subject
       renamed.user = other.name.typedOrShown
-      return try search(token, renamed)
+      if let found = try search(token, renamed) { return found }
     }
     if !isSame { throw .holderGone(token, holder) }
     return nil
@@ -139,7 +140,7 @@ struct TokenUnassign: Verb {
 
   /// Asks all who may verify its codes: the fleet too, unless only the files ever did.
   private func search(_ token: Token, _ subject: Subject) throws(CommandError) -> HeldToken? {
-    let person = try subject.person(policy, usesPolicy: !force)
+    let person = try subject.person(policy)
     if let found = try search(token, person) { return found }
     switch token.holder?.authority {
     case .files: return nil
@@ -164,7 +165,9 @@ struct TokenUnassign: Verb {
   /// Called while no token is assigned. First what was learnt of it, then
   /// the person, then the inventory: a crash in between leaves a token that is assigned and that
   /// she does not have, of which all codes up to then count as used by the next call.
-  private func take(_ token: Token, _ subject: Subject) throws(CommandError) -> Finding {
+  private func take(_ token: Token, _ subject: Subject, after first: Finding)
+    throws(CommandError) -> Finding
+  {
     let (store, context) = (subject.store, subject.context)
     let now = try storing { () throws(StoreTrouble) in try store.token(token.serial) }
     guard let now, let holder = now.holder, holder == token.holder,
@@ -174,6 +177,8 @@ struct TokenUnassign: Verb {
     let finding = try finding(of: now, by: holder, subject)
     var back = now.distrusted(at: try context.time())
     if case .held(let found) = finding {
+      // No code was asked for where it was not found before.
+      guard case .held = first else { throw .tokenChanged(token) }
       try found.check()
       back = now.returned(found.values, at: try context.time(), under: found.person.policy)
       back.holder = holder
@@ -267,7 +272,7 @@ extension CommandError {
 
   /// There is no account of that name any more, or it is somebody else's.
   fileprivate static func holderGone(_ token: Token, _ holder: Token.Holder) -> CommandError {
-    CommandError {
+    CommandError(.holderUnknown) {
       let own = Invocation(verb: $0.verb, store: $0.store)
       let name = shellQuoted(holder.user.typedOrShown)
       return Message(
@@ -284,18 +289,18 @@ extension CommandError {
 
   /// Its codes are verified by what cannot be asked here.
   fileprivate static func holderElsewhere(_ token: Token) -> CommandError {
-    CommandError {
+    CommandError(.holderUnknown) {
       let own = Invocation(verb: $0.verb, store: $0.store)
       let isFleet = token.holder?.authority == .fleet
       let plain = Invocation(verb: $0.verb, store: nil)
-        .command("token unassign", shellQuoted(token.serial.text), remark: "on a host of the fleet")
+        .command("token unassign", shellQuoted(token.serial.text), remark: "asks the fleet")
       return Message(
         (isFleet
           ? "the fleet verifies the codes of \($0.who), and cannot be asked here"
           : "it is not known what verifies the codes of \($0.who)")
           + ": whether \(token.serial.text) is still used is not known, and nothing was changed",
         .refused,
-        hints: (isFleet ? [plain] : []) + [uncheckedHint(own, token)])
+        hints: (isFleet && $0.store != nil ? [plain] : []) + [uncheckedHint(own, token)])
     }
   }
 
@@ -312,12 +317,15 @@ extension CommandError {
   }
 
   fileprivate static func mayBeToken(_ token: Token, _ name: Label) -> CommandError {
-    CommandError {
+    CommandError(.holderUnknown) {
       let own = Invocation(verb: $0.verb, user: $0.user, store: $0.store)
       return Message(
         "\"\(name.text)\" of \($0.who) may be \(token.serial.text), and the fleet does not show "
           + "its secret: nothing was changed", .refused,
-        hints: [own.command("remove", shellQuoted(name.text), remark: "if it is")])
+        hints: [
+          own.command("remove", shellQuoted(name.text), remark: "if it is"),
+          uncheckedHint(Invocation(verb: $0.verb, store: $0.store), token),
+        ])
     }
   }
 }

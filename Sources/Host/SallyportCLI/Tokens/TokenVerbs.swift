@@ -183,10 +183,12 @@ extension Store {
   /// The token with the serial number that was typed.
   func known(_ word: String) throws(CommandError) -> Token {
     guard let serial = TokenSerial(word.utf8) else { throw .noToken(word) }
-    guard let token = try storing({ () throws(StoreTrouble) in try token(serial) }) else {
-      throw .noToken(word)
+    let found: Token?
+    do throws(StoreTrouble) { found = try token(serial) } catch {
+      throw .brokenToken(serial, error)
     }
-    return token
+    guard let found else { throw .noToken(word) }
+    return found
   }
 }
 
@@ -202,6 +204,21 @@ extension CommandError {
         "there is no token \(printable(word.utf8, limit: 64))", .noInput,
         hints: [
           Invocation(verb: $0.verb, store: $0.store).command("token list", remark: "lists them")
+        ])
+    }
+  }
+
+  /// Where its file is broken: nothing that is enrolled mends that.
+  fileprivate static func brokenToken(_ serial: TokenSerial, _ trouble: StoreTrouble)
+    -> CommandError
+  {
+    guard case .malformed = trouble else { return .store(trouble) }
+    return CommandError {
+      Message(
+        trouble.fact, .badData,
+        hints: [
+          Invocation(verb: $0.verb, store: $0.store)
+            .command("token forget", shellQuoted(serial.text), remark: "then import it again")
         ])
     }
   }

@@ -99,7 +99,8 @@ extension Token {
 
   private func unshown(at now: UnixTime) -> Token {
     guard case .totp(let period) = authenticator.parameters.type else {
-      return distrusted(at: now)
+      let held = HeldCounter.hold(authenticator.initialLastAccepted)
+      return with(lastAccepted: held, clock: nil)
     }
     let shown =
       timeStep(at: now.seconds, period: period) + UInt64(Authenticator.mostClockSteps)

@@ -304,3 +304,8 @@ package func storing<Value>(
 func computing<Value>(_ step: () throws(CryptoError) -> Value) throws(CommandError) -> Value {
   try rethrow(step) { CommandError.store(.crypto($0)) }
 }
+
+extension StoreTrouble {
+  /// What is wrong with a file of the inventory, without a command for a user's enrollment.
+  var fact: String { Message(self, at: Invocation(verb: "token list", store: nil)).text }
+}

@@ -192,11 +192,6 @@ extension Store {
   }
 }
 
-extension StoreTrouble {
-  /// What is wrong with a file of the inventory, without a command for a user's enrollment.
-  var fact: String { Message(self, at: Invocation(verb: "token list", store: nil)).text }
-}
-
 extension CommandError {
   static func noToken(_ word: String) -> CommandError {
     CommandError {

@@ -20,8 +20,9 @@ func soon(within most: Int = 600, _ holds: () throws -> Bool) rethrows -> Bool {
 }
 
 extension Verifier {
-  fileprivate func distrust() throws -> UInt64? {
-    try ask("SELECT distrust FROM fleet").number(0, 0)
+  /// How often codes were ended.
+  func distrust() throws -> UInt64? {
+    try ask("SELECT distrust FROM fleet").number(0, 0).map { $0 & DistrustNumber.count }
   }
 
   /// As if it had connected to another server.
@@ -44,7 +45,7 @@ extension Verifier {
 }
 
 extension Outcome {
-  fileprivate var isIn: Bool { if case .accepted = self { true } else { false } }
+  var isIn: Bool { if case .accepted = self { true } else { false } }
 }
 
 /// The codes of the counters 0 to 10 (RFC 4226, appendix D; the last by the same rule).

@@ -42,8 +42,13 @@ package final class Database: Sendable {
     var generation: UInt64 = 1
     /// The server that was verified; nil: none yet.
     var server: [UInt8]?
-    /// The last number acknowledged to each worker.
-    var acknowledged: [Int: UInt64] = [:]
+    /// The last number acknowledged to each worker, and as `witness` that of the row in `state`.
+    var acknowledged: [Int: Acknowledged] = [:]
+    /// The highest number of distrust that was seen.
+    var highest: UInt64 = 0
+    /// Saves are lost that were acknowledged under this number of distrust or a lower one: only a
+    /// higher one than it makes that good. nil: nothing is known to be lost.
+    var lost: UInt64?
     /// How often in a row another verifier had raised the watch's row.
     var strangers = 0
     /// All logins are refused.
@@ -114,6 +119,7 @@ package final class Database: Sendable {
     guard seats.take() else { throw .unusable("all connections are in use") }
     defer { seats.leave() }
     let (connection, generation) = try takeConnection()
+    let witness = books.withLock { $0.acknowledged[Books.witness] }
     if let since, since != generation {
       books.withLock { $0.putBack(connection, generation) }
       throw .moved
@@ -126,11 +132,15 @@ package final class Database: Sendable {
       throw error
     }
     // An acknowledgment from before a check that is read after it proves nothing.
-    let isInTime = books.withLock { books in
-      guard books.generation == generation else { return false }
-      if since != nil, let n = rows.number(0, 1) { books.acknowledge(n, to: connection.worker) }
+    let (isInTime, isLost) = books.withLock { books in
+      guard books.generation == generation else { return (false, false) }
       books.idle.append(connection)
-      return true
+      guard since != nil else { return (true, false) }
+      return (true, !books.acknowledge(rows, to: connection.worker, since: witness))
+    }
+    if isLost {
+      lose("saves that it had acknowledged are gone from the database")
+      throw .broken("saves are lost")
     }
     guard isInTime || since == nil else { throw .broken("the server may have changed") }
     return (rows, generation)
@@ -181,9 +191,11 @@ package final class Database: Sendable {
     }
   }
 
-  /// All logins are refused until the watch has verified the server.
-  func lose(_ why: String) {
+  /// All logins are refused until the watch has verified the server. `lost`: saves are gone that
+  /// were acknowledged under this number of distrust.
+  func lose(_ why: String, lost: UInt64? = nil) {
     let isFirst = books.withLock { books in
+      if let lost { books.lose(under: lost) }
       defer { books.isAway = true }
       guard !books.isAway else { return false }
       books.generation += 1
@@ -222,10 +234,6 @@ extension Database.Books {
     } else {
       free.append(connection.worker)
     }
-  }
-
-  mutating func acknowledge(_ n: UInt64, to worker: Int) {
-    acknowledged[worker] = max(acknowledged[worker] ?? 0, n)
   }
 
   /// Other connections to the same server, which may be gone too.

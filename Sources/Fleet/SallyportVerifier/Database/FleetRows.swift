@@ -40,7 +40,12 @@ extension Database {
     guard constantTimeEquals(seal, wanted.seal) else {
       throw .unusable("the fleet row was modified by somebody without the key")
     }
-    books.withLock { $0.fleet = (seal, row) }
+    books.withLock { books in
+      // What was acknowledged under a higher number may be gone with that one.
+      if row.distrust < books.highest { books.lose(under: books.highest) }
+      books.highest = max(books.highest, row.distrust)
+      books.fleet = (seal, row)
+    }
     return row
   }
 
@@ -75,20 +80,26 @@ extension Database {
   }
 
   /// The same of a row that came with others; nil: it was changed by somebody without the key, or
-  /// is an older one.
-  func fleet(_ rows: Rows, _ row: Int, from column: Int) -> FleetRow? {
+  /// is an older one. `before`: the highest number of distrust that was known before they were
+  /// asked for.
+  func fleet(_ rows: Rows, _ row: Int, from column: Int, since before: UInt64) -> FleetRow? {
     guard let found = FleetRow(rows, row, from: column),
       let seal = rows.bytes(row, column + 4)
     else { return nil }
     let (known, knownSeal) = books.withLock { ($0.fleet?.row, $0.fleet?.seal) }
     if found != known || seal != knownSeal {
-      if let known, found.distrust < known.distrust { return nil }
       guard let wanted = try? found.seal(under: key), constantTimeEquals(seal, wanted) else {
         return nil
       }
-      books.withLock { books in
-        if books.fleet?.row.distrust ?? 0 <= found.distrust { books.fleet = (seal, found) }
+      if found.distrust < before {
+        lose("the row of the fleet is older than one that was seen", lost: before)
       }
+      let isNew = books.withLock { books in
+        guard found.distrust >= books.highest else { return false }
+        (books.fleet, books.highest) = ((seal, found), found.distrust)
+        return true
+      }
+      guard isNew else { return nil }
     }
     guard found.needs <= Schema.number else {
       lose("the tables need version \(found.needs) of sallyport-verifier, this is \(Schema.number)")
@@ -108,10 +119,12 @@ extension Database {
   }
 
   /// Writes down that what was saved may be lost: no code up to now counts any more. A clock that
-  /// was not compared with the others since this verifier began does not say when that is.
-  func distrust(by line: DatabaseConnection) throws(DatabaseFault) {
+  /// was not compared with the others since this verifier began does not say when that is. `lost`:
+  /// not where another verifier has done so since this number of distrust; nil: in any case.
+  func distrust(by line: DatabaseConnection, unlessAbove lost: UInt64? = nil) throws(DatabaseFault)
+  {
     let isCompared = books.withLock { $0.server != nil && !$0.isAside }
-    try distrust(by: line, upTo: isCompared ? clock() : fleetTime(by: line))
+    try distrust(by: line, upTo: isCompared ? clock() : fleetTime(by: line), unlessAbove: lost)
   }
 
   /// The latest time of a clock by which codes were verified, in milliseconds since 1970.
@@ -130,11 +143,15 @@ extension Database {
     return time(0, 2) + (reliable.map { offsets[$0] }.max() ?? 0)
   }
 
-  private func distrust(by line: DatabaseConnection, upTo time: Int64) throws(DatabaseFault) {
+  private func distrust(
+    by line: DatabaseConnection, upTo time: Int64, unlessAbove lost: UInt64? = nil
+  ) throws(DatabaseFault) {
     for _ in 0..<8 {
       let old = try fleet(by: line)
+      if let lost, old.distrust > lost { return }
       var new = old
-      new.distrust = old.distrust < UInt64(Int64.max) ? old.distrust + 1 : old.distrust
+      new.distrust = DistrustNumber.next(
+        after: books.withLock { $0.highest }, at: time / 1000)
       // What another verifier accepted by its clock, which may be ahead of this one's.
       new.distrusted = time / 1000 + ClockWatch.most / 1000
       let seals = try Self.sealing { () throws(CryptoError) in
@@ -147,8 +164,7 @@ extension Database {
           .bytes(seals.new),
         ] + values(of: line) + [.bytes(seals.old)])
       guard rows.number(0, 0) == 1 else { continue }
-      if let n = rows.number(0, 1) { books.withLock { $0.acknowledge(n, to: line.worker) } }
-      books.withLock { $0.fleet = (seals.new, new) }
+      books.withLock { ($0.fleet, $0.highest) = ((seals.new, new), new.distrust) }
       alert("saves are lost, or may be: all codes up to now count as used")
       return
     }

@@ -10,8 +10,13 @@ extension Statement {
     SELECT count(*) FROM gone
     """
 
-  /// Rows of verifiers that are switched off.
-  static let forget = "DELETE FROM worker WHERE now < now() - interval '30 days'"
+  /// Rows of verifiers that are switched off. One that is not may use some of its own seldom, and
+  /// would take it for lost.
+  static let forget = """
+    DELETE FROM worker w WHERE NOT EXISTS (
+      SELECT FROM worker o WHERE o.verifier = w.verifier
+        AND o.now >= now() - interval '30 days')
+    """
 }
 
 extension Database {

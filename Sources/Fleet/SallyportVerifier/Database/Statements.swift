@@ -37,14 +37,14 @@ enum Statement {
 
   /// $1 name, $2 version, $3 body, $4 the new version, from $5 on the event and the worker.
   static let save = """
-    WITH \(saved("version = $2::bigint")), \(event), \(count(16)) \(done)
+    WITH \(saved("version = $2::bigint")), \(event), \(count(16)) \(doneAndSeen)
     """
 
   /// As `save`, with $17 the new enrollment.
   static let saveBoth = """
     WITH \(saved("version = $2::bigint")),
     changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name),
-    \(event), \(count(16)) \(done)
+    \(event), \(count(16)) \(doneAndSeen)
     """
 
   /// As `saveBoth`, for a user without rows; $2 is 0.
@@ -54,12 +54,12 @@ enum Statement {
       ON CONFLICT DO NOTHING RETURNING name),
     saved AS (
       INSERT INTO state (name, version, body) SELECT name, $4::bigint, $3 FROM made RETURNING name),
-    \(event), \(count(16)) \(done)
+    \(event), \(count(16)) \(doneAndSeen)
     """
 
   /// As `save`, without the condition: many logins use one decoy at the same time.
   static let saveDecoy = """
-    WITH \(saved("$2::bigint >= 0")), \(event), \(count(16)) \(done)
+    WITH \(saved("$2::bigint >= 0")), \(event), \(count(16)) \(doneAndSeen)
     """
 
   /// The row of the fleet, with its canary.
@@ -75,15 +75,24 @@ enum Statement {
     """
 
   /// What a verifier says of itself every two seconds: $4 its clock in milliseconds, $5 the server
-  /// that it has checked (NULL: as before), $6 the least that its number may be, $7 its version.
+  /// that it has checked (NULL: as before), $6 the least that its numbers may be, $7 its version.
+  /// Gives both numbers, of its row here and of its own in `state`, and the row of the fleet.
   static let beat = """
     WITH counted AS (
       INSERT INTO worker (verifier, worker, n, server, posted, clock, now, version)
       VALUES ($1, $2::int, 1 + $6::bigint, $3, $5, $4::bigint, clock_timestamp(), $7::bigint)
       ON CONFLICT (verifier, worker) DO UPDATE SET n = greatest(worker.n, $6::bigint) + 1,
         server = excluded.server, posted = coalesce(excluded.posted, worker.posted),
-        clock = excluded.clock, now = excluded.now, version = excluded.version RETURNING n)
-    SELECT 1::bigint, n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM counted
+        clock = excluded.clock, now = excluded.now, version = excluded.version RETURNING n),
+    named AS (
+      INSERT INTO enrollment (name, body) VALUES (\(witness(1)), '') ON CONFLICT DO NOTHING),
+    seen AS (
+      INSERT INTO state (name, version, body) VALUES (\(witness(1)), 1 + $6::bigint, '')
+      ON CONFLICT (name) DO UPDATE SET version = greatest(state.version, $6::bigint) + 1
+      RETURNING version)
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, n, seen.version,
+      needs, writes, distrust, distrusted, seal
+    FROM counted CROSS JOIN seen LEFT JOIN fleet ON true
     """
 
   /// $1 verifier: the rows that the others say of themselves, and whether each lives.
@@ -100,11 +109,18 @@ enum Statement {
     WHERE worker = 0 AND clock IS NOT NULL
     """
 
-  /// $1 verifier: what is there of what was acknowledged to it.
+  /// $1 verifier: what is there of what was acknowledged to it; the last is `Books.witness`.
   static let own = """
     SELECT worker, n, posted, (extract(epoch FROM now) * 1000)::bigint FROM worker
     WHERE verifier = $1
+    UNION ALL
+    SELECT 2147483647, version, NULL, NULL FROM state WHERE name = \(witness(1))
     """
+
+  /// The name of a verifier's own row in `state`, which nobody can have. $n its name.
+  private static func witness(_ n: Int) -> String {
+    "convert_to('/verifier/' || $\(n)::text, 'UTF8')"
+  }
 
   private static func saved(_ condition: String) -> String {
     """
@@ -115,6 +131,11 @@ enum Statement {
   }
 
   private static let done = "SELECT (SELECT count(*) FROM saved), (SELECT max(n) FROM counted)"
+
+  /// With the number of this verifier's own row in `state`.
+  private static let doneAndSeen = """
+    \(done), (SELECT version FROM state WHERE name = \(witness(14)))
+    """
 
   private static let event = """
     told AS (

@@ -50,14 +50,14 @@ extension Database {
   /// where it had looked at this very server before.
   fileprivate func check(_ connection: DatabaseConnection) throws(DatabaseFault) {
     let own = try OwnRows(connection.ask(Statement.own, [.text(verifier)]))
-    let (isRestarted, acknowledged) = books.withLock { ($0.server == nil, $0.acknowledged) }
+    let (isRestarted, least, lost) = books.withLock {
+      ($0.server == nil, $0.acknowledged.values.map(\.n).max() ?? 0, $0.lost(in: own.numbers))
+    }
     if isRestarted, own.posted == connection.server { return believe(own) }
-    let isLost =
-      isRestarted
-      ? own.posted != nil : acknowledged.contains { own.numbers[$0.key] ?? 0 < $0.value }
-    if isLost { try distrust(by: connection) }
+    if isRestarted, own.posted != nil { try distrust(by: connection) }
+    if !isRestarted, let lost { try distrust(by: connection, unlessAbove: lost) }
     believe(own)
-    try post(connection, least: acknowledged[0] ?? 0)
+    try post(connection, least: least)
     let end = sys_monotonic() + 3_000_000_000
     var missing = try others(by: connection).missing(connection.server, besides: own)
     while !missing.isEmpty, sys_monotonic() < end {
@@ -69,7 +69,7 @@ extension Database {
     try post(connection, least: 0)
   }
 
-  private func believe(_ own: OwnRows) { books.withLock { $0.acknowledged = own.numbers } }
+  private func believe(_ own: OwnRows) { books.withLock { $0.believe(own.numbers) } }
 
   private func post(_ connection: DatabaseConnection, least: UInt64) throws(DatabaseFault) {
     _ = try beat(connection, posting: true, least: least)
@@ -81,15 +81,25 @@ extension Database {
   {
     let mine = clock()
     let posted: Value = posting ? .text(connection.server) : .null
+    let before = books.withLock { $0.highest }
     let rows = try connection.ask(
       Statement.beat,
       values(of: connection) + [
         .number(UInt64(clamping: mine)), posted, .number(least), .number(Schema.number),
       ])
-    guard let n = rows.number(0, 1), let time = rows.number(0, 2) else {
-      throw .broken("an unrecognized answer")
-    }
+    guard let time = rows.number(0, 0), let n = rows.number(0, 1), let seen = rows.number(0, 2)
+    else { throw .broken("an unrecognized answer") }
+    _ = fleet(rows, 0, from: 3, since: before)
     noteStranger(by: n)
+    let isWhole = books.withLock { books in
+      // Both, and not the second one only if the first is whole.
+      let has = [books.acknowledge(n, to: 0), books.acknowledge(seen, to: Books.witness)]
+      return has == [true, true]
+    }
+    guard isWhole else {
+      lose("rows of the database went back")
+      throw .away
+    }
     return Int64(clamping: time)
   }
 
@@ -97,9 +107,8 @@ extension Database {
   /// lost. Once alone it may have been an answer that did not come.
   private func noteStranger(by n: UInt64) {
     let times = books.withLock { books in
-      let isOwn = books.acknowledged[0].map { n <= $0 + 1 } ?? true
+      let isOwn = books.acknowledged[0].map { n <= $0.n + 1 } ?? true
       books.strangers = isOwn ? 0 : books.strangers + 1
-      books.acknowledge(n, to: 0)
       return books.strangers
     }
     guard times % 30 == 3 else { return }
@@ -236,7 +245,7 @@ private final class DatabaseWatch {
       guard let connection = try candidate() else { return false }
       self.connection = connection
       _ = try database.fleetThere(by: connection)
-      if database.books.withLock({ $0.server != connection.server }) {
+      if database.books.withLock({ $0.server != connection.server || $0.lost != nil }) {
         try database.check(connection)
         _ = try database.fleet(by: connection)
       }

@@ -96,7 +96,7 @@ extension FleetStatus.Verifier {
 
 extension Statement {
   fileprivate static let facts = """
-    SELECT f.schema, f.distrust, \(shown("to_timestamp(f.distrusted)")),
+    SELECT f.schema, f.distrust & 1048575, \(shown("to_timestamp(f.distrusted)")),
       substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
       current_setting('synchronous_standby_names'),
       (SELECT CASE WHEN pg_has_role('pg_read_all_stats', 'usage') THEN count(*) END

@@ -124,6 +124,9 @@ package struct FleetStore: ManagedStore, Sendable {
       database.rollbackGuard.raise(found.user, to: row.seen)
       return row
     } catch {
+      if case .future(let number) = error {
+        database.lose("a state was saved under a later row of the fleet", lost: number)
+      }
       throw fault(error.text)
     }
   }
@@ -144,10 +147,11 @@ package struct FleetStore: ManagedStore, Sendable {
       found[key] = Columns(
         user: user, seenBefore: Self.isDecoy(key) ? nil : database.rollbackGuard[user])
     }
+    let highest = database.books.withLock { $0.highest }
     let (rows, generation) = try ask { () throws(DatabaseFault) in
       try database.ask(statement, values)
     }
-    guard rows.count > 0, let fleet = database.fleet(rows, 0, from: 4) else {
+    guard rows.count > 0, let fleet = database.fleet(rows, 0, from: 4, since: highest) else {
       throw fault("fleet row missing, modified or rolled back")
     }
     let distrust = Distrust(number: fleet.distrust, time: UnixTime(fleet.distrusted))

@@ -88,7 +88,7 @@ enum RowFault: Error, Equatable {
   /// The same version as this verifier has seen, with another content.
   case twin
   /// Saved under a higher distrust than the fleet has.
-  case future
+  case future(UInt64)
   case exhausted
   case crypto(CryptoError)
 
@@ -135,7 +135,7 @@ extension FleetKey {
     let isBehind = try isBehind(seen, columns.seenBefore)
     // It could be from before he enrolled.
     if isBehind, kept == nil { throw .behind }
-    guard trusted <= columns.distrust.number else { throw .future }
+    guard trusted <= columns.distrust.number else { throw .future(trusted) }
     let mark = RowVersion(
       digest: digest, serial: seen.serial, version: version,
       next: try successor(of: max(version, columns.seenBefore?.version ?? 0)),

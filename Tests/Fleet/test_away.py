@@ -171,6 +171,8 @@ def test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing(stage, 
         stage.database = database
         for verifier in verifiers:
             verifier.stop()
+            # As a new one, which has worked with none yet.
+            verifier.machine.sh(f"rm -f {DIRECTORY}/incarnation")
             if database == empty:
                 verifier.run("init", user="postgres")
             verifier.start()

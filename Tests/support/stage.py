@@ -121,7 +121,8 @@ class Stage:
         self.pair.create(self.database)
         one, two = self.verifiers
         for verifier in self.verifiers:
-            verifier.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf {DIRECTORY}/revoked*")
+            verifier.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf {DIRECTORY}/revoked* "
+                                f"{DIRECTORY}/incarnation")
             # Else the second one waits for what the first one may know.
             verifier.machine.write(f"{DIRECTORY}/revoked", fleet.NOTHING_REVOKED, 0o600)
         one.run("init", user="postgres")

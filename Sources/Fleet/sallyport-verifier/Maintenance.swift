@@ -18,6 +18,29 @@ struct Distrust: ParsableCommand {
   }
 }
 
+struct AdoptDatabase: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "adopt-database",
+    abstract: "Work with another database from now on, and invalidate all codes up to now.",
+    discussion: """
+      A verifier refuses all logins over a database that is not the one it has worked with, such as
+      one that was made again with the same key. Where it is the right one, on each verifier:
+        sallyport-verifier adopt-database
+      """)
+
+  @OptionGroup var common: Common
+
+  func run() throws {
+    try common.actAsOwner()
+    let database = try common.open(name: "adopt", isBound: true) { _, _ in }
+    try asking { () throws(DatabaseFault) in
+      try database.beginCommand()
+      try database.adopt()
+    }
+    print("this verifier works with this database; codes up to now count as used")
+  }
+}
+
 struct Migrate: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Update the tables to this version, or delete old events.",

@@ -16,7 +16,7 @@ struct Command: ParsableCommand {
     abstract: "Check the codes of a fleet of hosts, over PostgreSQL.",
     subcommands: [
       Init.self, Run.self, Status.self, Invite.self, ListHosts.self, Revoke.self, Key.self,
-      Distrust.self, Migrate.self,
+      Distrust.self, AdoptDatabase.self, Migrate.self,
     ])
 }
 
@@ -149,7 +149,7 @@ struct Run: ParsableCommand {
       throw Failure(error.text)
     }
     if let flaw = common.policy.flaw { ServiceLog.write(.error, flaw) }
-    let database = try common.open(name: name) { ServiceLog.write($0, $1) }
+    let database = try common.open(name: name, isBound: true) { ServiceLog.write($0, $1) }
     try asking { () throws(DatabaseFault) in try database.begin() }
     do {
       try database.watch()
@@ -291,11 +291,16 @@ extension Common {
     try using(pathOfIdentity) { (path) throws(PrivateFile.Fault) in try Identity.read(at: path) }
   }
 
-  func open(name: String, log: @escaping @Sendable (LogLevel, LogLine) -> Void) throws -> Database {
+  /// `isBound`: only to the database that this verifier has worked with.
+  func open(
+    name: String, isBound: Bool = false, log: @escaping @Sendable (LogLevel, LogLine) -> Void
+  ) throws -> Database {
     let (key, words) = (try readKey(), try words())
+    let incarnation = isBound ? IncarnationFile(at: directory + "/incarnation") : nil
     return try rethrow(
       { () throws(ServiceError) in
-        try Database(words, key: key, verifier: Array(name.utf8), log: log)
+        try Database(
+          words, key: key, verifier: Array(name.utf8), incarnation: incarnation, log: log)
       }, as: { Failure($0.text) })
   }
 }

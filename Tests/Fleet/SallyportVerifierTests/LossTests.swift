@@ -31,13 +31,13 @@ extension Verifier {
     database.lose("a test")
   }
 
-  fileprivate func row(of name: String) throws -> (body: [UInt8], version: UInt64) {
+  func row(of name: String) throws -> (body: [UInt8], version: UInt64) {
     let rows = try ask(
       "SELECT body, version FROM state WHERE name = $1", [.bytes(Array(name.utf8))])
     return (try #require(rows.bytes(0, 0)), try #require(rows.number(0, 1)))
   }
 
-  fileprivate func putBack(_ row: (body: [UInt8], version: UInt64), of name: String) throws {
+  func putBack(_ row: (body: [UInt8], version: UInt64), of name: String) throws {
     _ = try ask(
       "UPDATE state SET body = $2, version = $3 WHERE name = $1",
       [.bytes(Array(name.utf8)), .bytes(row.body), .number(row.version)])

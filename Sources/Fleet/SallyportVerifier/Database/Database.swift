@@ -15,11 +15,12 @@ package final class Database: Sendable {
   private static let stripes = 1024
 
   package let key: FleetKey
-  let rollbackGuard = RollbackGuard()
+  let rollbackGuard: RollbackGuard
   let meters = VerifierMetrics()
   /// In the rows of table `worker`.
   let verifier: [UInt8]
   let words: String
+  let incarnationFile: IncarnationFile?
   private let log: @Sendable (LogLevel, LogLine) -> Void
   /// In milliseconds since 1970.
   let clock: @Sendable () -> Int64
@@ -51,10 +52,16 @@ package final class Database: Sendable {
     var lost: UInt64?
     /// How often in a row another verifier had raised the watch's row.
     var strangers = 0
+    /// Rows of a person could not be believed, and when it is looked at others' next; whose rows
+    /// went back meanwhile.
+    var (isSuspicious, nextLook): (Bool, UInt64) = (false, 0)
+    var wentBack: Set<NameMark> = []
     /// All logins are refused.
     var isAway = true
     /// This verifier's clock is off.
     var isAside = false
+    /// Of the database, with its seal, as it was found; nil where this verifier has no file.
+    var incarnation: [UInt8]?
     /// What was found last in place of the fleet's row.
     var unfit = ""
     /// The last fleet row with a valid seal.
@@ -63,15 +70,22 @@ package final class Database: Sendable {
 
   /// `words`: as libpq has them. `verifier`: this one's name, which must be unique.
   /// `clock`: nil for the system's. `now`: the time by which codes are verified; nil likewise.
+  /// `incarnation`: nil for any.
   package init(
     _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
+    incarnation: IncarnationFile? = nil,
     clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
     log: @escaping @Sendable (LogLevel, LogLine) -> Void
   ) throws(ServiceError) {
     (self.words, self.key, self.verifier) = (words, key, verifier)
     (self.clock, self.log) = (clock ?? { pg_time() }, log)
-    self.now = now
+    (self.now, incarnationFile) = (now, incarnation)
     seats = ConnectionSlots(connections)
+    do throws(StoreTrouble) {
+      rollbackGuard = try RollbackGuard()
+    } catch {
+      throw .system("getrandom", path: "", errno: EIO)
+    }
     losses = try ServiceError.check(service_counter(), "eventfd")
   }
 

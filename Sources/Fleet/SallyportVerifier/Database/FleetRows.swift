@@ -53,6 +53,7 @@ extension Database {
   func fleetThere(by line: DatabaseConnection) throws(DatabaseFault) -> FleetRow {
     do throws(DatabaseFault) {
       let row = try fleet(by: line)
+      try checkIncarnation(by: line)
       books.withLock { $0.unfit = "" }
       return row
     } catch {

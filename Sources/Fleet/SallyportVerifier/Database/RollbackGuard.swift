@@ -1,8 +1,9 @@
 import OneTimePassword
 import SallyportCore
 import SallyportSupport
+import SallyportSystem
 
-/// What a verifier has seen of a user, in 48 bytes. If the database has less than that, a save was
+/// What a verifier has seen of a user, in 56 bytes. If the database has less than that, a save was
 /// lost, by a restored backup or a row that was put back.
 struct LastSeen: Equatable, Sendable {
   /// Of the state.
@@ -17,11 +18,16 @@ struct LastSeen: Equatable, Sendable {
   /// up their codes; 0 for none.
   var first: UInt64 = 0
   var second: UInt64 = 0
+  /// The distrust number under which the version was seen: after a later one it says nothing of
+  /// others.
+  let distrust: UInt64
 
   init(
-    version: UInt64, serial: UInt64, digest: UInt64, _ enrollment: Enrollment?, _ state: LoginState?
+    version: UInt64, serial: UInt64, digest: UInt64, distrust: UInt64, _ enrollment: Enrollment?,
+    _ state: LoginState?
   ) {
     (self.version, self.serial, self.digest) = (version, serial, digest)
+    self.distrust = distrust
     guard let enrollment, let state else { return }
     used = enrollment.backupCodes?.id == state.backupCodes?.setID ? state.backupCodes?.used ?? 0 : 0
     let kept = enrollment.kept.map { state.position(of: $0) }
@@ -88,14 +94,33 @@ extension LoginState {
   private static let countersLost: UInt64 = 9
 }
 
+/// A user's name, for this process: 128 bits of a digest of it and of what only this process
+/// knows. So nobody can invent a name with the same ones as somebody's.
+struct NameMark: Hashable, Sendable {
+  fileprivate let (high, low): (UInt64, UInt64)
+}
+
 /// What this verifier has seen of each user; it starts empty with the process.
 final class RollbackGuard: Sendable {
-  private let users = Locked<[UInt64: LastSeen]>([:])
+  private let users = Locked<[NameMark: LastSeen]>([:])
+  private let secret: [UInt8]
 
-  /// nil: not seen. `user`: the beginning of a digest of his name.
-  subscript(_ user: UInt64) -> LastSeen? { users.withLock { $0[user] } }
+  init() throws(StoreTrouble) { secret = try Random.secret(count: 32).bytes(in: 0..<32) }
 
-  func raise(_ user: UInt64, to seen: LastSeen) {
+  func mark(of name: some Sequence<UInt8>) throws(CryptoError) -> NameMark {
+    let digest = try SHA256.digest(secret + name)
+    return NameMark(high: number(digest.prefix(8)), low: number(digest.dropFirst(8).prefix(8)))
+  }
+
+  /// nil: not seen.
+  subscript(_ user: NameMark) -> LastSeen? { users.withLock { $0[user] } }
+
+  func raise(_ user: NameMark, to seen: LastSeen) {
     users.withLock { $0[user] = $0[user]?.joined(with: seen) ?? seen }
+  }
+
+  /// The versions that were seen under this distrust number or a later one.
+  func versions(since distrust: UInt64) -> [NameMark: UInt64] {
+    users.withLock { $0.filter { $0.value.distrust >= distrust }.mapValues(\.version) }
   }
 }

@@ -45,7 +45,7 @@ package enum Schema {
     CREATE TABLE fleet (
       one boolean PRIMARY KEY DEFAULT true CHECK (one), schema bigint NOT NULL,
       needs bigint NOT NULL, writes bigint NOT NULL, distrust bigint NOT NULL,
-      distrusted bigint NOT NULL, canary bytea NOT NULL, seal bytea NOT NULL)
+      distrusted bigint NOT NULL, canary bytea NOT NULL, seal bytea NOT NULL, incarnation bytea)
     """,
   ]
 
@@ -65,7 +65,10 @@ package enum Schema {
   package static let (placing, passing, revoking): (UInt64, UInt64, UInt64) = (3, 4, 5)
 
   /// From the former one on, and from the oldest, which has the same tables: all or nothing.
-  static let additions = [revoked, revoking(role), "UPDATE fleet SET schema = 5"]
+  static let additions = [
+    revoked, revoking(role), "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS incarnation bytea",
+    "UPDATE fleet SET schema = 5",
+  ]
 
   private static func revoking(_ role: String) -> String {
     "GRANT SELECT, INSERT, UPDATE ON revoked TO \(role)"

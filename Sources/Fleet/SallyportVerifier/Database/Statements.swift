@@ -91,7 +91,7 @@ enum Statement {
       ON CONFLICT (name) DO UPDATE SET version = greatest(state.version, $6::bigint) + 1
       RETURNING version)
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, n, seen.version,
-      needs, writes, distrust, distrusted, seal
+      needs, writes, distrust, distrusted, seal, incarnation
     FROM counted CROSS JOIN seen LEFT JOIN fleet ON true
     """
 

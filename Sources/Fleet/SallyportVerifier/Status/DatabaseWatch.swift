@@ -11,6 +11,7 @@ extension Database {
   package func begin() throws(DatabaseFault) {
     let connection = try DatabaseConnection(words, worker: 0)
     _ = try fleet(by: connection)
+    try checkIncarnation(by: connection)
     try check(connection)
     // Another verifier may have found a loss meanwhile.
     _ = try fleet(by: connection)
@@ -91,6 +92,11 @@ extension Database {
     else { throw .broken("an unrecognized answer") }
     _ = fleet(rows, 0, from: 3, since: before)
     noteStranger(by: n)
+    let isSame = books.withLock { $0.incarnation == nil || $0.incarnation == rows.bytes(0, 8) }
+    guard isSame else {
+      lose("the database is another one")
+      throw .away
+    }
     let isWhole = books.withLock { books in
       // Both, and not the second one only if the first is whole.
       let has = [books.acknowledge(n, to: 0), books.acknowledge(seen, to: Books.witness)]
@@ -212,15 +218,34 @@ private final class DatabaseWatch {
     // SAFETY: filled within the call.
     if unsafe poll(&loss, 1, Database.patience) > 0 { service_count_down(database.losses) }
     if database.books.withLock({ !$0.isAway }) { beat() }
+    if database.books.withLock({ !$0.isAway }), let found = database.takeSuspicion() {
+      compare(besides: found)
+    }
+  }
+
+  /// Beats meanwhile, so that the others do not take this verifier for silent.
+  private func compare(besides found: Set<NameMark>) {
+    var last = sys_monotonic()
+    asking { (connection) throws(DatabaseFault) in
+      try database.compareFloors(by: connection, besides: found) { () throws(DatabaseFault) in
+        guard sys_monotonic() - last > 2_000_000_000 else { return }
+        last = sys_monotonic()
+        try database.look(&clocks, by: connection)
+      }
+    }
   }
 
   private func beat() {
+    asking { (connection) throws(DatabaseFault) in try database.look(&clocks, by: connection) }
+  }
+
+  private func asking(_ body: (DatabaseConnection) throws(DatabaseFault) -> Void) {
     do throws(DatabaseFault) {
       let connection = try ownConnection()
       guard database.books.withLock({ $0.server == connection.server }) else {
         return database.lose("the database server changed or restarted")
       }
-      try database.look(&clocks, by: connection)
+      try body(connection)
     } catch {
       if error == .silent { waiting = connection }
       connection = nil

@@ -112,21 +112,18 @@ package struct FleetStore: ManagedStore, Sendable {
   func row(of key: [UInt8], reload: Bool = false) throws(StoreTrouble) -> Row? {
     if reload || loaded.rows.withLock({ $0[key] == nil }) { try fetch([key]) }
     guard let found = loaded.rows.withLock({ $0[key] }) else { return nil }
-    let isDecoy = Self.isDecoy(key)
     do throws(RowFault) {
       guard found.enrollment != nil else {
         if found.seenBefore != nil { throw .gone }
         return nil
       }
       var row = try database.key.row(found, of: key)
-      if isDecoy { return row }
+      guard let user = found.user else { return row }
       try check(&row, found, key)
-      database.rollbackGuard.raise(found.user, to: row.seen)
+      database.rollbackGuard.raise(user, to: row.seen)
       return row
     } catch {
-      if case .future(let number) = error {
-        database.lose("a state was saved under a later row of the fleet", lost: number)
-      }
+      database.note(error, of: found)
       throw fault(error.text)
     }
   }
@@ -143,9 +140,8 @@ package struct FleetStore: ManagedStore, Sendable {
     // Before the question: what is saved meanwhile may be newer than the answer.
     var found: [[UInt8]: Columns] = [:]
     for key in keys {
-      let user = try hash(of: key)
-      found[key] = Columns(
-        user: user, seenBefore: Self.isDecoy(key) ? nil : database.rollbackGuard[user])
+      let user = try mark(of: key)
+      found[key] = Columns(user: user, seenBefore: user.flatMap { database.rollbackGuard[$0] })
     }
     let highest = database.books.withLock { $0.highest }
     let (rows, generation) = try ask { () throws(DatabaseFault) in
@@ -168,24 +164,6 @@ package struct FleetStore: ManagedStore, Sendable {
     }
     let loadedNow = found
     loaded.rows.withLock { $0.merge(loadedNow) { _, new in new } }
-  }
-
-  private func check(_ row: inout Row, _ columns: Columns, _ key: [UInt8]) throws(RowFault) {
-    guard let enrollment = row.document.enrollment else { return }
-    guard same(enrollment.user.bytes, key) else { throw .otherUser }
-    if row.isDistrusted { row.state?.distrust(of: enrollment, before: columns.distrust.time) }
-    guard row.isBehind, let before = columns.seenBefore else { return }
-    database.meters.noteRollback()
-    alert("the state is older than one that was saved; all codes up to now count as used")
-    do throws(StoreTrouble) {
-      row.state?.distrust(of: enrollment, before: try now())
-    } catch {
-      throw .unreadable
-    }
-    if var state = row.state, before.serial == row.seen.serial {
-      before.use(in: &state, of: enrollment)
-      row.state = state
-    }
   }
 
   // MARK: saving
@@ -338,7 +316,7 @@ package struct FleetStore: ManagedStore, Sendable {
     let seen = LastSeen(
       version: mark.next, serial: mark.serial,
       digest: try sealing { () throws(RowFault) in number(try database.key.digest(of: body)) },
-      open.0, open.1)
+      distrust: mark.distrust, open.0, open.1)
     let rows: Rows
     do throws(DatabaseFault) {
       rows = try database.save(statement, values + event, more, since: mark.generation)
@@ -350,7 +328,7 @@ package struct FleetStore: ManagedStore, Sendable {
       throw fault(error)
     }
     guard rows.number(0, 0) == 1 else { return false }
-    if !Self.isDecoy(key) { database.rollbackGuard.raise(try hash(of: key), to: seen) }
+    if let user = try self.mark(of: key) { database.rollbackGuard.raise(user, to: seen) }
     return true
   }
 
@@ -390,7 +368,7 @@ package struct FleetStore: ManagedStore, Sendable {
     return .service(path: "fleet", .trouble(mayBeTheCallers: false))
   }
 
-  private func alert(_ text: StaticString) {
+  func alert(_ text: StaticString) {
     var line = LogLine("ALERT:")
     line.add(user: event.name)
     line.add(": ")

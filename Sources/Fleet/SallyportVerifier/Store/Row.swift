@@ -6,8 +6,8 @@ import SallyportSystem
 
 /// A user's rows as they came from the database.
 struct Columns {
-  /// The beginning of a digest of his name.
-  let user: UInt64
+  /// nil for a decoy.
+  let user: NameMark?
   /// What this verifier had seen of him before the question; nil: nothing, or a decoy.
   let seenBefore: LastSeen?
   /// nil: there is no row.
@@ -131,8 +131,9 @@ extension FleetKey {
       beside: opened.document)
     let seen = LastSeen(
       version: version, serial: opened.document.serial,
-      digest: number(try self.digest(of: state)), opened.document.enrollment, kept)
-    let isBehind = try isBehind(seen, columns.seenBefore)
+      digest: number(try self.digest(of: state)), distrust: columns.distrust.number,
+      opened.document.enrollment, kept)
+    let isBehind = try isBehind(seen, columns)
     // It could be from before he enrolled.
     if isBehind, kept == nil { throw .behind }
     guard trusted <= columns.distrust.number else { throw .future(trusted) }
@@ -178,12 +179,14 @@ extension FleetKey {
     return state
   }
 
-  /// Whether what was seen before is more.
-  private func isBehind(_ seen: LastSeen, _ before: LastSeen?) throws(RowFault) -> Bool {
-    guard let before else { return false }
-    if seen.version == before.version, seen.digest != before.digest { throw .twin }
+  /// Whether what was seen before is more. After a restore that was found a row may come to the
+  /// same version again: that is no twin.
+  private func isBehind(_ seen: LastSeen, _ columns: Columns) throws(RowFault) -> Bool {
+    guard let before = columns.seenBefore else { return false }
+    let isTwin = seen.version == before.version && seen.digest != before.digest
+    if isTwin, before.distrust >= columns.distrust.number { throw .twin }
     if seen.serial < before.serial { throw .behind }
-    return seen.version < before.version || before.hasMore(than: seen)
+    return isTwin || seen.version < before.version || before.hasMore(than: seen)
   }
 
   /// The two bodies, and the digest of the first.

@@ -35,6 +35,8 @@ package final class Revocations: Sendable {
     var rows: [[UInt8]: RevokedRow] = [:]
     /// The file has all of it.
     var isFiled = false
+    /// The union was made once, so that hosts can be answered.
+    var hasBegun = false
     /// Of what was already complained.
     var complaints: Set<[UInt8]> = []
   }
@@ -64,9 +66,19 @@ package final class Revocations: Sendable {
   /// Whether this key, or the invitation with this digest, was revoked.
   func has(_ subject: [UInt8]) -> Bool { known.withLock { $0.rows[subject] != nil } }
 
-  /// Before the first host is answered. A verifier that remembers nothing first lets the others
-  /// write down what they know.
+  /// Before the first host is answered: now, or where this verifier stands aside or its database is
+  /// away, with the first reading of the hosts.
   package func begin(by database: Database) throws(DatabaseFault) {
+    do throws(DatabaseFault) { try settle(by: database) } catch {
+      switch error {
+      case .away, .aside, .unreachable: break
+      case .refused, .broken, .silent, .moved, .unusable, .warned, .outOfMemory: throw error
+      }
+    }
+  }
+
+  /// A verifier that remembers nothing first lets the others write down what they know.
+  private func prepare(by database: Database) throws(DatabaseFault) {
     if isDamaged, let path {
       // SAFETY: the C strings live for the call.
       _ = unsafe rename(path, path + ".damaged")
@@ -77,7 +89,6 @@ package final class Revocations: Sendable {
         Statement.keepers, [.text(database.verifier), .number(Schema.revoking)])
       if rows.number(0, 0) ?? 0 > 0 { _ = poll(nil, 0, patience) }
     }
-    try settle(by: database)
   }
 
   /// Makes the union. Throws where the database does not have all of it.
@@ -89,6 +100,7 @@ package final class Revocations: Sendable {
   }
 
   private func settleAlone(by database: Database) throws(DatabaseFault) {
+    if !known.withLock({ $0.hasBegun }) { try prepare(by: database) }
     let (rows, _) = try database.ask(Statement.revoked)
     let before = known.withLock { $0.rows }
     var there: [[UInt8]: RevokedRow] = [:]
@@ -109,6 +121,7 @@ package final class Revocations: Sendable {
     }
     if !isFiled { save(database) }
     try add(before.values.filter { there[$0.subject] == nil }, to: database)
+    known.withLock { $0.hasBegun = true }
   }
 
   private func add(_ missing: [RevokedRow], to database: Database) throws(DatabaseFault) {

@@ -30,6 +30,8 @@ import Testing
     ("sshd", "bob", "198.51.100.1", "de", "pl"), ("sshd", "bob", "192.0.2.9", "ja", "pl"),
     ("sshd", "eve", "192.0.2.9", "ja", "ja"), ("su", "alice", nil, "fr", "it"),
     ("su", "bob", nil, "fr", "pl"), ("sudo", "eve", nil, "fr", "fr"),
+    // The first rule counts; and none of an address that nobody knows.
+    ("sudo", "eve", "192.0.2.9", "fr", "fr"), ("sshd", "eve", "host.example", "de", "de"),
   ]) func `A prompt's language is that of the service and the origin`(
     _ service: String, _ user: String, _ address: String?, _ before: String, _ after: String
   ) throws {

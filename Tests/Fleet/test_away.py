@@ -6,6 +6,7 @@ test_codes_that_were_replaced_meanwhile_are_gone_soon_after
 test_a_host_that_is_killed_while_it_is_cut_off_sends_up_what_was_used
 test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing
 test_a_host_that_was_revoked_has_no_reserve
+test_a_host_whose_disk_is_put_back_rests_until_it_is_accepted
 """
 
 import base64
@@ -223,3 +224,35 @@ def test_a_host_that_was_revoked_has_no_reserve(stage, hosts):
     host.start()
     assert host.type(CODES[1], away=True) == REFUSED
     assert host.has("reserve = ") and hosts[1].has("reserve = ")
+
+
+@pytest.mark.decisive
+def test_a_host_whose_disk_is_put_back_rests_until_it_is_accepted(stage, hosts):
+    """A snapshot of before it was cut off, put back after it had said what was used."""
+    host, verifier = hosts[0], stage.verifiers[0]
+    host.machine.sh("cp -a /var/lib/sallyport /var/lib/snapshot")
+    host.cut()
+    assert host.type(CODES[0], away=True) == ACCEPTED
+    host.mend()
+    assert soon(lambda: not host.pending())
+    assert "rests" not in verifier.run("hosts").stdout
+    host.service.kill()
+    host.machine.sh("rm -rf /var/lib/sallyport && mv /var/lib/snapshot /var/lib/sallyport")
+    start = len(host.machine.log.lines)
+    host.start()
+    assert soon(lambda: "rests: put back" in verifier.run("hosts").stdout, 20)
+    assert soon(lambda: any("its rights rest" in line for line in host.machine.log.since(start)), 20)
+    assert soon(lambda: not host.has("reserve = "), 20)
+    # Its people go on.
+    assert host.type(CODES[0]) == REFUSED
+    assert host.type(totp(BASE32, at=time.time() + 30)[0]) == ACCEPTED
+    host.cut()
+    assert host.type(CODES[1], away=True) == REFUSED
+    host.mend()
+    for said in "web1 has its rights again", "web1 does not rest":
+        done = verifier.machine.run(verifier.program, "hosts", "accept", "web1", "--directory", DIRECTORY, "--database",
+                                    stage.words(), check=False)
+        assert said in done.stdout + done.stderr
+    assert soon(lambda: host.type(CODES[1]) == ACCEPTED)
+    assert soon(lambda: host.has("reserve = "), 20)
+    assert stage.twice() == []

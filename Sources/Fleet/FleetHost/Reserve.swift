@@ -21,6 +21,8 @@ package final class Reserve: Sendable {
   private let age = Locked<ReserveAge?>(nil)
   /// The users with a pending report.
   private let pending = Locked<Set<[UInt8]>>([])
+  /// Which start of the service this is; nil: none can be kept.
+  private let begun = Locked<HostStart?>(nil)
   // Of some size: the thread sanitizer takes one of none for the object that has it.
   private let puts = Locked(0)
   private let wake = Locked<(@Sendable () -> Void)?>(nil)
@@ -40,6 +42,30 @@ package final class Reserve: Sendable {
     age.withLock { $0 = text.flatMap { ReserveAge.read($0) } }
     let names = try store.pendingNames().map { Array($0.directory.utf8) }
     pending.withLock { $0.formUnion(names) }
+    try raiseStart()
+  }
+
+  /// What the fleet is told of it.
+  var start: HostStart? { begun.withLock { $0 } }
+
+  private static func newRandom() throws(StoreTrouble) -> [UInt8] {
+    let random = try Random.secret(count: HostStart.randomLength)
+    return random.bytes(in: 0..<random.count)
+  }
+
+  /// One more: on disk before anybody can be told.
+  private func raiseStart() throws(StoreTrouble) {
+    let done = begun.withLock { begun in
+      Result { () throws(StoreTrouble) in
+        let last = max(try store.startNumber() ?? 0, begun?.number ?? 0)
+        let number = last < UInt64.max ? last + 1 : last
+        var random = begun?.random ?? []
+        if random.isEmpty { random = try Self.newRandom() }
+        try store.note(startNumber: number)
+        begun = HostStart(random: random, number: number)
+      }
+    }
+    try done.get()
   }
 
   /// Called after a code was used here.
@@ -191,6 +217,11 @@ package final class Reserve: Sendable {
       try store.confirm([])
       age.withLock { $0 = nil }
     }
+    try void()
+  }
+
+  /// Wipes what need not go up.
+  func void() throws(StoreTrouble) {
     for name in try store.enrolledNames() where !isPending(stored: name) {
       try remove(stored: name)
     }
@@ -237,6 +268,7 @@ package final class Reserve: Sendable {
 
   /// Before the state is saved that says so: on disk when it returns.
   func willUse(_ name: UserName) throws(StoreTrouble) {
+    try raiseStart()
     try store.markPending(name)
     let directory = Array(try store.storedName(of: name).directory.utf8)
     pending.withLock { _ = $0.insert(directory) }

@@ -33,11 +33,11 @@ package final class ReserveSync: Sendable {
   let reserve: Reserve
   let logins: ReserveLogins
   private let verifiers: any FleetVerifiers
-  private let pace: Pace
+  let pace: Pace
   let log: LogWriter
   /// Whether this host is still in the fleet.
   private let isMember: @Sendable () -> Bool
-  private let state = Locked(SyncQueue())
+  let state = Locked(SyncQueue())
   private let starting = Locked(0)
   /// What the thread sleeps on.
   private let bell: Int32
@@ -174,9 +174,11 @@ package final class ReserveSync: Sendable {
   @discardableResult
   func work(isRung: Bool = false) -> UInt64 {
     do throws(StoreTrouble) {
-      var progress = try bringUpPending()
+      var progress = isDue || state.withLock { $0.mustTell } ? try tellStart() : .done
+      if progress == .done { progress = try bringUpPending() }
+      let rests = progress == .done ? try rest() : false
       if progress == .done, isDue { progress = try confirmAll() }
-      if progress == .done { progress = try fetchAll() }
+      if progress == .done, !rests { progress = try fetchAll() }
       if progress == .done, !isRung { progress = try ping() }
       return try pause(after: progress)
     } catch {
@@ -240,7 +242,7 @@ package final class ReserveSync: Sendable {
   }
 
   /// nil where there is no answer that counts. Where others ask, it waits a moment.
-  private func ask(_ question: ReserveQuestion, within milliseconds: UInt64) throws(StoreTrouble)
+  func ask(_ question: ReserveQuestion, within milliseconds: UInt64) throws(StoreTrouble)
     -> (Progress, ReserveAnswer?)
   {
     guard let body = question.encoded() else { throw .outOfMemory }
@@ -370,7 +372,7 @@ package final class ReserveSync: Sendable {
     switch answer {
     case .section(let section)?: try reserve.put(name, section)
     case ReserveAnswer.none?: try reserve.remove(name)
-    case .confirmed?, .busy?, nil: break
+    case .confirmed?, .busy?, .start?, nil: break
     }
     return progress
   }
@@ -380,7 +382,7 @@ package final class ReserveSync: Sendable {
   }
 
   /// The same words once in ten minutes.
-  private func complain(_ line: LogLine) {
+  func complain(_ line: LogLine) {
     let now = sys_monotonic()
     let isNew = state.withLock { queue -> Bool in
       let isOld = queue.complaint.map { $0.0 == line.bytes && now - $0.1 < 600_000_000_000 }

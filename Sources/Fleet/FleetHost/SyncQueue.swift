@@ -16,6 +16,10 @@ struct SyncQueue: Sendable {
   var wasAway = true
   /// When that was, in nanoseconds of CLOCK_MONOTONIC.
   var confirmed: UInt64?
+  /// The fleet has this host hold nothing.
+  var rests = false
+  /// Which start this is has to be told again.
+  var mustTell = true
   /// There is a thread.
   var isRunning = false
   /// The thread was woken, and has not read the queue since.

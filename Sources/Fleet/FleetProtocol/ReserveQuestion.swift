@@ -9,6 +9,8 @@ package enum ReserveQuestion: Equatable, Sendable {
   /// What was used while the host was cut off, and whether the fleet still has these entries; at
   /// most `most` of them. A question without entries asks whether a verifier answers.
   case confirm([Entry])
+  /// Which start of its service this is. A verifier of the former version does not read it.
+  case start(HostStart)
 
   /// Of one person, what the host has.
   package struct Entry: Equatable, Sendable {
@@ -46,6 +48,8 @@ package enum ReserveAnswer: Equatable, Sendable {
   case confirmed([Verdict])
   /// Not now: the verifier is busy.
   case busy
+  /// To `start`.
+  case start(HostStartReply)
 
   /// The backup codes of one person, without scratch codes.
   package struct Section: Equatable, Sendable {
@@ -77,12 +81,14 @@ extension ReserveQuestion: SecretFrame {
   package static let longest = SettingsScanner.longestText
 
   package static func pass(_ question: Self?, _ fields: inout Fields) -> Self? {
-    let (kind, name, receipt, entries): (UInt8?, UserName?, [UInt8]?, [Entry]?) =
-      switch question {
-      case nil: (nil, nil, nil, nil)
-      case .fetch(let name, let receipt)?: (1, name, receipt, nil)
-      case .confirm(let entries)?: (2, nil, nil, entries)
-      }
+    let (kind, name, receipt, entries): (UInt8?, UserName?, [UInt8]?, [Entry]?)
+    var start: HostStart?
+    switch question {
+    case nil: (kind, name, receipt, entries) = (nil, nil, nil, nil)
+    case .fetch(let one, let own)?: (kind, name, receipt, entries) = (1, one, own, nil)
+    case .confirm(let all)?: (kind, name, receipt, entries) = (2, nil, nil, all)
+    case .start(let own)?: (kind, name, receipt, entries, start) = (3, nil, nil, nil, own)
+    }
     switch fields.byte(kind) {
     case 1:
       return fields.name(name).map { name in
@@ -90,6 +96,7 @@ extension ReserveQuestion: SecretFrame {
           name, receipt: fields.optional(receipt) { $0.bytes($1, ReserveQuestion.receiptLength) })
       }
     case 2: return .confirm(fields.list(entries, 0...most) { Entry.pass($1, &$0) })
+    case 3: return .start(HostStart.pass(start, &fields))
     case _: return nil
     }
   }
@@ -116,15 +123,16 @@ extension ReserveAnswer: FrameAnswer {
       case .some(.none): (2, nil, nil)
       case .confirmed(let verdicts)?: (3, nil, verdicts)
       case .busy?: (4, nil, nil)
+      case .start(let reply)?: (reply.rawValue, nil, nil)
       }
-    switch fields.kind(kind, of: 4) {
+    switch fields.kind(kind, of: 7) {
     case 1: return .section(Section.pass(section, &fields))
     case 2: return .some(.none)
     case 3:
       return .confirmed(
         fields.list(verdicts, 0...ReserveQuestion.most) { Verdict.pass($1, &$0) })
     case 4: return .busy
-    case _: return nil
+    case let other: return HostStartReply(rawValue: other).map { .start($0) }
     }
   }
 
@@ -135,10 +143,11 @@ extension ReserveAnswer: FrameAnswer {
 
   private func answers(_ question: ReserveQuestion) -> Bool {
     switch (self, question) {
-    case (.section, .fetch), (.none, .fetch), (.busy, _): true
+    case (.section, .fetch), (.none, .fetch), (.busy, _), (.start, .start): true
     case (.confirmed(let verdicts), .confirm(let entries)):
       verdicts.count <= entries.count && (entries.isEmpty || !verdicts.isEmpty)
     case (.section, .confirm), (.none, .confirm), (.confirmed, .fetch): false
+    case (.section, .start), (.none, .start), (.confirmed, .start), (.start, _): false
     }
   }
 }

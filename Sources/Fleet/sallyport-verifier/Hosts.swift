@@ -22,6 +22,9 @@ struct Invite: ParsableCommand {
   @Flag(help: "The host may change enrollments.")
   var enrolls = false
 
+  @Flag(help: "The host keeps nothing over its end, as a container: it holds no backup codes.")
+  var ephemeral = false
+
   @Option(
     help: ArgumentHelp(
       "Address of a verifier, once for each (default: where they listen).",
@@ -41,7 +44,8 @@ struct Invite: ParsableCommand {
     let table = try common.hostTable()
     let invitation = try rethrow(
       { () throws(HostTable.Fault) in
-        try table.invite(name, enrolls: enrolls, pin: pin.bytes, verifiers: addresses)
+        try table.invite(
+          name, enrolls: enrolls, isEphemeral: ephemeral, pin: pin.bytes, verifiers: addresses)
       }, as: { Failure($0.text) })
     if invitation.replaces {
       tell("\(host) is a host of the fleet: joining again replaces its key")
@@ -55,9 +59,37 @@ struct Invite: ParsableCommand {
   }
 }
 
+struct FleetHosts: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "hosts", abstract: "List the hosts of the fleet, or accept one.",
+    subcommands: [ListHosts.self, AcceptHost.self], defaultSubcommand: ListHosts.self)
+}
+
+struct AcceptHost: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "accept",
+    abstract: "Take a host that was put back, or ran twice, as it is now.")
+
+  @OptionGroup var common: Common
+
+  @Argument(help: "The host's name in the fleet.")
+  var host: String
+
+  func run() throws {
+    try common.actAsOwner()
+    let name = try hostName(host)
+    let table = try common.hostTable()
+    let isDone = try asking { () throws(DatabaseFault) in try table.accept(name) }
+    guard isDone else {
+      throw Failure("\(host) does not rest: nothing was changed\nhint: sallyport-verifier hosts")
+    }
+    print("\(host) has its rights again, and gets the backup codes of users who log in there")
+  }
+}
+
 struct ListHosts: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "hosts", abstract: "List the hosts of the fleet.")
+    commandName: "list", abstract: "List the hosts of the fleet.")
 
   @OptionGroup var common: Common
 
@@ -67,7 +99,7 @@ struct ListHosts: ParsableCommand {
     let rows = try asking { () throws(DatabaseFault) in try table.hosts() }
     let lines =
       [["HOST", "RIGHT", "JOINED", "LAST SEEN"]]
-      + rows.map { [$0.name, $0.enrolls ? "enrolls" : "asks", $0.joined, $0.seen ?? "never"] }
+      + rows.map { [$0.name, $0.right, $0.joined, $0.seen ?? "never"] }
     let widths = (0..<4).map { column in lines.map { $0[column].count }.max() ?? 0 }
     for line in lines {
       let cells = zip(line, widths).map { text, width in

@@ -15,7 +15,7 @@ struct Command: ParsableCommand {
     commandName: "sallyport-verifier",
     abstract: "Check the codes of a fleet of hosts, over PostgreSQL.",
     subcommands: [
-      Init.self, Run.self, Status.self, Invite.self, ListHosts.self, Revoke.self, Key.self,
+      Init.self, Run.self, Status.self, Invite.self, FleetHosts.self, Revoke.self, Key.self,
       Distrust.self, AdoptDatabase.self, Migrate.self,
     ])
 }

@@ -35,6 +35,9 @@ final class ScriptedFleet: FleetVerifiers {
     var isCut = false
     var isDatabaseAway = false
     var isRevoked = false
+    /// What it was told of the host's starts, and what it says to that.
+    var starts: [HostStart] = []
+    var reply = HostStartReply.fine
     var isStranger = false
     /// Instead of what it should say.
     var garbage: [UInt8]?
@@ -67,6 +70,11 @@ final class ScriptedFleet: FleetVerifiers {
         state.busy -= 1
         return .success(VerifierAnswer(to: kind, ReserveAnswer.busy.encoded() ?? []))
       }
+      if case .start(let start) = question {
+        state.starts.append(start)
+        return .success(
+          VerifierAnswer(to: kind, ReserveAnswer.start(state.reply).encoded() ?? []))
+      }
       state.asked.append(question)
       return .success(VerifierAnswer(to: kind, Self.answer(question, &state).encoded() ?? []))
     }
@@ -77,6 +85,7 @@ final class ScriptedFleet: FleetVerifiers {
     -> ReserveAnswer
   {
     switch question {
+    case .start: return .start(state.reply)
     case .fetch(let name, _):
       guard let person = state.people[name.bytes] else { return ReserveAnswer.none }
       return .section(

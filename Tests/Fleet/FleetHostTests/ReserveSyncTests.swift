@@ -243,6 +243,39 @@ import Testing
   }
 
   // decisive
+  @Test func `says which start it is, more after each code and each restart, on disk before`()
+    throws
+  {
+    let host = try CutHost()
+    try host.logIn("alice")
+    let told = try #require(host.fleet.state.withLock { $0.starts.last })
+    #expect(try host.reserve.store.startNumber() == told.number)
+    host.fleet.change { $0.isCut = true }
+    host.keeper.work()
+    #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
+    let used = try #require(host.reserve.start)
+    #expect(used == HostStart(random: told.random, number: told.number + 1))
+    #expect(try host.reserve.store.startNumber() == used.number)
+    host.fleet.change { $0.isCut = false }
+    host.keeper.work()
+    #expect(host.fleet.state.withLock { $0.starts.last } == used)
+    let next = try #require(try host.restarted().start)
+    #expect(next.number == used.number + 1 && next.random != used.random)
+    // It says so again until it is fine, and that it rests.
+    for reply in [HostStartReply.again, .rests, .fine] {
+      host.fleet.change { $0.reply = reply }
+      host.keeper.noteAway()
+      let before = host.fleet.state.withLock { $0.starts.count }
+      for _ in 0..<3 { host.keeper.work() }
+      let said = host.fleet.state.withLock { $0.starts.count } - before
+      #expect(said == (reply == .fine ? 1 : 3))
+      #expect(try host.reserve.entries().isEmpty == (reply == .rests))
+      if reply == .rests { host.keeper.fetch(try name("alice")) }
+    }
+    #expect(host.log.count { $0.contains("its rights rest") } == 1)
+  }
+
+  // decisive
   @Test func `ends the reserve of a host that was revoked, and says what did not go up`() throws {
     let host = try CutHost()
     for person in ["alice", "bob"] { try host.logIn(person) }

@@ -12,6 +12,9 @@ extension Seeded {
 
   fileprivate mutating func question() -> ReserveQuestion {
     if flip() { return .fetch(userName(), receipt: flip() ? bytes(32) : nil) }
+    if number(0...3) == 0 {
+      return .start(HostStart(random: bytes(HostStart.randomLength), number: number64()))
+    }
     return .confirm((0..<number(0...200)).map { _ in entry() })
   }
 
@@ -29,6 +32,7 @@ extension Seeded {
       let count = entries.isEmpty ? 0 : number(1...entries.count)
       return .confirmed(
         (0..<count).map { _ in pick([.keep(used: number64()), .replace, .delete]) })
+    case .start: return .start(pick(HostStartReply.allCases))
     }
   }
 }

@@ -25,11 +25,12 @@ import Testing
 
   private func status(
     _ facts: FleetStatus.Facts? = nil, _ verifiers: [FleetStatus.Verifier]? = nil,
-    unseen: UInt64? = 60, hasCopy: Bool = true, policyFlaw: String? = nil
+    unseen: UInt64? = 60, kind: PresenceRow.Kind = .usual, hasCopy: Bool = true,
+    policyFlaw: String? = nil
   ) -> FleetStatus {
     let host = HostTable.Row(
       name: "web \"1\"", enrolls: true, joined: "2026-03-01 02:03 UTC",
-      seen: unseen.map { _ in "2026-03-04 05:06 UTC" }, unseen: unseen)
+      seen: unseen.map { _ in "2026-03-04 05:06 UTC" }, unseen: unseen, kind: kind)
     return FleetStatus(
       facts: facts ?? self.facts(), verifiers: verifiers ?? [verifier("one"), verifier("two")],
       hosts: [host], outcomes: [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy,
@@ -70,6 +71,8 @@ import Testing
       ),
       (status(nil, [one, verifier("two", offset: nil)]), []),
       (status(unseen: 31 * 86_400), ["host-unseen"]),
+      (status(kind: .putBack), ["host-rests"]), (status(kind: .copied), ["host-rests"]),
+      (status(kind: .ephemeral), []),
     ]
     for (status, words) in cases {
       #expect(status.warnings.map(\.what) == words)

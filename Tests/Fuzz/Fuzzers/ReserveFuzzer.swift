@@ -51,9 +51,11 @@ extension Fuzzer {
     let entry = ReserveQuestion.Entry(
       name: name, enrollmentID: 1, receipt: [UInt8](repeating: 1, count: 32), setID: 1, used: 0)
     let question: ReserveQuestion =
-      count == 255
-      ? .fetch(name, receipt: nil)
-      : .confirm([ReserveQuestion.Entry](repeating: entry, count: min(count, 200)))
+      switch count {
+      case 255: .fetch(name, receipt: nil)
+      case 254: .start(HostStart(random: [UInt8](repeating: 1, count: 16), number: 1))
+      case _: .confirm([ReserveQuestion.Entry](repeating: entry, count: min(count, 200)))
+      }
     guard let answer = ReserveAnswer.decode(body, to: question) else { return }
     must(unwrapped(answer.encoded(), "does not write") == body, "is written otherwise")
     if case .section(let section) = answer {

@@ -39,6 +39,7 @@ package enum Schema {
       position numeric(20))
     """,
     revoked,
+    presence,
     "CREATE INDEX event_at ON event (at)",
     "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
     """
@@ -54,6 +55,13 @@ package enum Schema {
       subject bytea PRIMARY KEY, host text NOT NULL, at bigint NOT NULL, seal bytea NOT NULL)
     """
 
+  private static let presence = """
+    CREATE TABLE IF NOT EXISTS presence (
+      subject bytea PRIMARY KEY, kind bigint NOT NULL, random bytea NOT NULL,
+      number bigint NOT NULL, former bytea NOT NULL, suspect bytea NOT NULL, noted bigint NOT NULL,
+      seal bytea NOT NULL)
+    """
+
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
   /// verifiers say what they understand, a state may have 32 known origins, and a document the
   /// enrollments that ended and a taking; from 4 on passes, a block and what is suspended; from 5
@@ -66,9 +74,12 @@ package enum Schema {
 
   /// From the former one on, and from the oldest, which has the same tables: all or nothing.
   static let additions = [
-    revoked, revoking(role), "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS incarnation bytea",
+    revoked, presence, revoking(role), presences,
+    "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS incarnation bytea",
     "UPDATE fleet SET schema = 5",
   ]
+
+  private static let presences = "GRANT SELECT, INSERT, UPDATE, DELETE ON presence TO \(role)"
 
   private static func revoking(_ role: String) -> String {
     "GRANT SELECT, INSERT, UPDATE ON revoked TO \(role)"
@@ -86,7 +97,7 @@ package enum Schema {
     "GRANT SELECT, INSERT ON event TO \(role)",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
     "GRANT SELECT, UPDATE ON fleet TO \(role)",
-    revoking(role),
+    revoking(role), presences,
   ]
 
   static let isThere = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('fleet')"

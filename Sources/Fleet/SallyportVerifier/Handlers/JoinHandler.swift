@@ -79,6 +79,8 @@ package struct JoinHandler: Sendable {
       if request.purpose == .look || isHost(found.row, rows, key) {
         return try welcome(found.row, request.names)
       }
+      let presences = Presences(database: database)
+      if try presences.kind(of: digest) == .ephemeral { try presences.noteEphemeral(key) }
       if try join(found, key, from: rows, at: now) {
         note(found.row, key)
         return try welcome(found.row, request.names)

@@ -77,7 +77,9 @@ package final class ReserveHandler: FrameHandler {
     -> ReserveAnswer?
   {
     switch question {
-    case .fetch(let name, let receipt): return try fetch(name, receipt, holder)
+    case .start(let start): return .start(try take(start, holder))
+    case .fetch(let name, let receipt):
+      return try mayHold(holder) ? try fetch(name, receipt, holder) : ReserveAnswer.none
     case .confirm(let entries):
       // Also of none: whether somebody is there.
       _ = try ask(Statement.fleet)
@@ -89,6 +91,28 @@ package final class ReserveHandler: FrameHandler {
       }
       return .confirmed(verdicts)
     }
+  }
+
+  /// Root may have accepted it since the hosts were read.
+  private func mayHold(_ holder: HostIdentity) throws(StoreTrouble) -> Bool {
+    if holder.holdsReserve { return true }
+    return try rethrow(
+      { () throws(DatabaseFault) in
+        try Presences(database: database).kind(of: holder.pin.bytes) == .usual
+      },
+      as: { _ in
+        StoreTrouble.service(path: "fleet", .trouble(mayBeTheCallers: false))
+      })
+  }
+
+  private func take(_ start: HostStart, _ holder: HostIdentity) throws(StoreTrouble)
+    -> HostStartReply
+  {
+    try rethrow(
+      { () throws(DatabaseFault) in try Presences(database: database).take(start, from: holder) },
+      as: { _ in
+        StoreTrouble.service(path: "fleet", .trouble(mayBeTheCallers: false))
+      })
   }
 
   private func ask(_ statement: String, _ values: [Value] = []) throws(StoreTrouble) -> Rows {
@@ -191,7 +215,8 @@ package final class ReserveHandler: FrameHandler {
       let used = record.usedCodes(of: set)
       let new = entry.used & set.bitsOfCodes & ~used
       if new == 0 {
-        return policies.isFor(entry.name) && !isBlocked ? .keep(used: used) : .delete
+        let isKept = policies.isFor(entry.name) && !isBlocked && holder.holdsReserve
+        return isKept ? .keep(used: used) : .delete
       }
       try use(new & (~new + 1), of: entry.name, in: record, by: holder)
     }

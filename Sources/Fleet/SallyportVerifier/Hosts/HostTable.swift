@@ -17,8 +17,14 @@ extension Statement {
 
   static let listing = """
     SELECT name, enrolls, \(shown("to_timestamp(joined)")), \(shown("seen")),
-      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint
-    FROM host ORDER BY 1
+      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint, coalesce(p.kind, 0)
+    FROM host LEFT JOIN presence p ON p.subject = host.key ORDER BY 1
+    """
+
+  /// $1 host: what it says next counts.
+  fileprivate static let accept = """
+    DELETE FROM presence WHERE kind IN (1, 2)
+      AND subject = (SELECT key FROM host WHERE name = $1) RETURNING kind
     """
 
   /// $1 host: its key, and the digests of its invitations, with the one by which it joined.
@@ -68,6 +74,18 @@ package struct HostTable {
     /// nil: never; and seconds since then.
     package let seen: String?
     let unseen: UInt64?
+    /// As its starts have it.
+    var kind: PresenceRow.Kind = .usual
+    /// For people.
+    package var right: String {
+      let right = enrolls ? "enrolls" : "asks"
+      return switch kind {
+      case .usual: right
+      case .putBack: "rests: put back"
+      case .copied: "rests: runs twice"
+      case .ephemeral: right + ", ephemeral"
+      }
+    }
   }
 
   /// What an administrator types on the machine.
@@ -109,14 +127,18 @@ package struct HostTable {
   }
 
   /// `verifiers`: where they are; empty: as they have said themselves. `pin`: of their identity.
-  package func invite(_ host: FleetHostName, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
-    throws(Fault) -> Invitation
-  {
+  /// `isEphemeral`: the host keeps nothing over its end, so that it holds no backup codes, and is
+  /// not taken for one that was put back.
+  package func invite(
+    _ host: FleetHostName, enrolls: Bool, isEphemeral: Bool = false, pin: [UInt8],
+    verifiers: [[UInt8]]
+  ) throws(Fault) -> Invitation {
     let verifiers = verifiers.isEmpty ? try addresses() : verifiers
     if verifiers.isEmpty { throw .noVerifiers }
     let (token, row) = try make(host, enrolls: enrolls, pin: pin, verifiers: verifiers)
     guard let token, let text = try? token.written() else { throw .addresses }
     guard let seal = try? row.seal(under: key) else { throw .system }
+    if isEphemeral { try noteEphemeral(row.digest) }
     let rows = try asking { () throws(DatabaseFault) in
       try line.ask(
         Statement.invite,
@@ -128,6 +150,14 @@ package struct HostTable {
     return Invitation(
       token: text, until: rows.text(0, 1) ?? "", replaces: rows.number(0, 0) == 1,
       verifiers: verifiers)
+  }
+
+  private func noteEphemeral(_ digest: [UInt8]) throws(Fault) {
+    let presence = PresenceRow(subject: digest, kind: .ephemeral)
+    guard let values = try? presence.values(under: key) else { throw .system }
+    _ = try asking { () throws(DatabaseFault) in
+      try line.ask(Statement.savePresence, values + [.bytes([])])
+    }
   }
 
   private func make(_ host: FleetHostName, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
@@ -151,6 +181,12 @@ package struct HostTable {
 
   private func asking(_ body: () throws(DatabaseFault) -> Rows) throws(Fault) -> Rows {
     do throws(DatabaseFault) { return try body() } catch { throw .database(error) }
+  }
+
+  /// A host that was put back, or of which there is one again, is as every other. false: it was
+  /// that, or is none.
+  package func accept(_ host: FleetHostName) throws(DatabaseFault) -> Bool {
+    try line.ask(Statement.accept, [.text(host.bytes)]).count > 0
   }
 
   /// Sorted by name.
@@ -196,7 +232,8 @@ extension Rows {
     (0..<count).map { row in
       HostTable.Row(
         name: text(row, 0) ?? "", enrolls: bytes(row, 1) == [1], joined: text(row, 2) ?? "",
-        seen: text(row, 3), unseen: number(row, 4))
+        seen: text(row, 3), unseen: number(row, 4),
+        kind: number(row, 5).flatMap { PresenceRow.Kind(rawValue: $0) } ?? .usual)
     }
   }
 }

@@ -27,9 +27,12 @@ package struct HostIdentity: Equatable, Sendable {
   /// Whether the host may change what is enrolled.
   package let enrolls: Bool
   package let pin: Pin
+  /// Whether the host may hold backup codes.
+  package let holdsReserve: Bool
 
-  package init(_ pin: Pin, host: [UInt8], enrolls: Bool = false) {
+  package init(_ pin: Pin, host: [UInt8], enrolls: Bool = false, holdsReserve: Bool = true) {
     (self.pin, self.host, self.enrolls) = (pin, host, enrolls)
+    self.holdsReserve = holdsReserve
   }
 }
 
@@ -168,6 +171,7 @@ package final class Hosts: Sendable {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts)
       try revocations.settle(by: database)
+      let kinds = try presences()
       var hosts: [HostIdentity] = []
       for row in 0..<rows.count {
         guard let found = HostRow.sealed(rows, row, database), let pin = found.key.flatMap(Pin.init)
@@ -175,7 +179,11 @@ package final class Hosts: Sendable {
         if revocations.has(pin.bytes) {
           try remove(found.name, pin)
         } else {
-          hosts.append(HostIdentity(pin, host: found.name, enrolls: found.enrolls))
+          let kind = kinds[pin.bytes] ?? .usual
+          hosts.append(
+            HostIdentity(
+              pin, host: found.name, enrolls: found.enrolls && !kind.rests,
+              holdsReserve: kind == .usual))
         }
       }
       return hosts
@@ -183,6 +191,14 @@ package final class Hosts: Sendable {
       database.note(.error, "database error: hosts: \(error.text)")
       return nil
     }
+  }
+
+  /// Of hosts and invitations, what is not usual. What somebody without the key has made is left to
+  /// the moment when the host says which start it is.
+  private func presences() throws(DatabaseFault) -> [[UInt8]: PresenceRow.Kind] {
+    let (rows, _) = try database.ask(Statement.presences)
+    let found = (0..<rows.count).compactMap { PresenceRow(rows, $0, database.key) }
+    return Dictionary(found.map { ($0.subject, $0.kind) }) { first, _ in first }
   }
 
   private func remove(_ host: [UInt8], _ pin: Pin) throws(DatabaseFault) {

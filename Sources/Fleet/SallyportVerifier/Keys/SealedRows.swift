@@ -72,6 +72,51 @@ package struct RevokedRow: Equatable, Sendable {
   }
 }
 
+/// What a host has said of its starts: a row of the table `presence`.
+package struct PresenceRow: Equatable, Sendable {
+  /// How it stands.
+  package enum Kind: UInt64, Sendable {
+    case usual
+    /// It said less than before.
+    case putBack
+    /// One that was started earlier goes on beside a later one.
+    case copied
+    /// It keeps nothing: it has no reserve, and may be put back.
+    case ephemeral
+
+    /// Whether it has no rights until root accepts it.
+    package var rests: Bool { self == .putBack || self == .copied }
+  }
+
+  /// The SHA-256 of the host's public key; for an ephemeral host that has not joined yet the digest
+  /// of its invitation.
+  package let subject: [UInt8]
+  package var kind: Kind
+  /// Of the latest start, and the highest number that was said.
+  package var random: [UInt8]
+  package var number: UInt64
+  /// Of the starts before, the latest first.
+  package var former: [[UInt8]]
+  /// Of a start that has said what is too old, once; and when, in milliseconds since 1970.
+  package var suspect: [UInt8]
+  package var noted: Int64
+
+  package init(subject: [UInt8], kind: Kind = .usual) {
+    (self.subject, self.kind, random, number) = (subject, kind, [], 0)
+    (former, suspect, noted) = ([], [], 0)
+  }
+
+  /// For the column `seal`.
+  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
+    try key.bind(
+      "presence",
+      [
+        subject, SallyportVerifier.number(kind.rawValue), random, SallyportVerifier.number(number),
+        Array(former.joined()), suspect, SallyportVerifier.number(UInt64(bitPattern: noted)),
+      ])
+  }
+}
+
 /// The row of the table `fleet`.
 package struct FleetRow: Equatable, Sendable {
   /// The least version that a program must understand, and the version that is written.

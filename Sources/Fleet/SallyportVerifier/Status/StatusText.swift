@@ -60,6 +60,12 @@ extension FleetStatus {
           "host \(host.name) was not seen since \(host.seen ?? "?"): if it is gone, "
             + "sallyport-verifier revoke \(host.name)")
       }
+      + hosts.filter(\.kind.rests).map { host in
+        Warning(
+          "host-rests",
+          "host \(host.name) \(host.right): it has no rights and holds no backup codes until "
+            + "sallyport-verifier hosts accept \(host.name)")
+      }
   }
 
   private var database: [Warning] {
@@ -213,7 +219,7 @@ extension HostTable.Row {
     object([
       ("name", quoted(name)), ("enrolls", "\(enrolls)"),
       ("seen", seen.map { quoted($0) } ?? "null"),
-      ("unseenSeconds", unseen.map { "\($0)" } ?? "null"),
+      ("unseenSeconds", unseen.map { "\($0)" } ?? "null"), ("rests", "\(kind.rests)"),
     ])
   }
 }

@@ -114,6 +114,31 @@ extension Store {
     }
   }
 
+  // MARK: the start of its service
+
+  private static var start: Path { "start" }
+  private static let startHead = "# Kept by sallyportd(8).\nversion = 1\nnumber = "
+
+  /// The highest number that was used; nil where there is none that can be read.
+  package func startNumber() throws(StoreTrouble) -> UInt64? {
+    guard let text = try topFolder().text(of: Store.start) else { return nil }
+    let bytes = text.bytes(in: 0..<text.count)
+    guard bytes.starts(with: Store.startHead.utf8), bytes.last == 10 else { return nil }
+    let digits = bytes.dropFirst(Store.startHead.utf8.count).dropLast()
+    return UInt64(String(decoding: digits, as: UTF8.self))
+  }
+
+  /// Writes it: on disk, as a whole, before it returns.
+  package func note(startNumber number: UInt64) throws(StoreTrouble) {
+    guard let text = Secret(Array("\(Store.startHead)\(number)\n".utf8)) else {
+      throw .outOfMemory
+    }
+    try CriticalSection.during { () throws(StoreTrouble) in
+      let top = try topFolder()
+      try top.put(text, as: Store.start, in: top)
+    }
+  }
+
   // MARK: its end
 
   /// Removes and wipes all of it, itself included; nothing is done where there is none. What a

@@ -18,17 +18,7 @@ import Testing
   private var fleet: Store { Store(root: own.path + "/fleet", owner: .effectiveUser) }
 
   init() throws {
-    try FileManager.default.createDirectory(
-      at: own, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    try becomeHost(in: own.path, enrolls: true)
-    try bench.policy("[default]\nverification = fleet\n")
-    let (fleet, bench) = (fleet, bench)
-    try fleet.prepare()
-    bench.place.directory = own.path
-    bench.place.authority = {
-      RecordAuthority(store: fleet) { () throws(StoreTrouble) in bench.now }
-    }
-    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now) }
+    try bench.becomeHost(of: fleet, in: own)
   }
 
   private func run(_ words: String..., typing script: [Act] = []) -> Bench.Outcome {

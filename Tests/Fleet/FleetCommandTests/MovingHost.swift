@@ -6,6 +6,7 @@ import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
+import SallyportLogin
 import SallyportSystem
 import Synchronization
 import TestSupport
@@ -131,6 +132,22 @@ func becomeHost(in directory: String, enrolls: Bool) throws {
   try write(
     directory + "/" + FleetFile.keyName,
     String(decoding: key.bytes(in: 0..<key.count), as: UTF8.self), 0o600)
+}
+
+extension Bench {
+  /// A host whose fleet verifies everybody's codes, and has `fleet` for its records.
+  func becomeHost(of fleet: Store, in own: URL) throws {
+    try FileManager.default.createDirectory(
+      at: own, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    try FleetCommandTests.becomeHost(in: own.path, enrolls: true)
+    try policy("[default]\nverification = fleet\n")
+    try fleet.prepare()
+    place.directory = own.path
+    place.authority = {
+      RecordAuthority(store: fleet) { [self] () throws(StoreTrouble) in now }
+    }
+    place.verifiers = { [self] _, _ in PersonLine(store: fleet, now: now) }
+  }
 }
 
 private func write(_ path: String, _ text: String, _ mode: Int) throws {

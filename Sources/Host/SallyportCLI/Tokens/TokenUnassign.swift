@@ -76,8 +76,10 @@ struct TokenUnassign: Verb {
         found = try take(token, subject, after: first)
       }
     }
+    // It is done: what cannot be told is left out.
+    let now = try? context.time()
     let back = try? store.token(token.serial)
-    let wait = try back?.authenticator.waitText(at: context.time())
+    let wait = now.flatMap { back?.authenticator.waitText(at: $0) }
     tell(found, of: holder, token, next: wait, subject.output)
   }
 
@@ -162,9 +164,9 @@ struct TokenUnassign: Verb {
     }
   }
 
-  /// Called while no token is assigned. First what was learnt of it, then
-  /// the person, then the inventory: a crash in between leaves a token that is assigned and that
-  /// she does not have, of which all codes up to then count as used by the next call.
+  /// Called while no token is assigned. First what was learnt of it, then the person, then the
+  /// inventory: a crash in between leaves a token that is assigned and that she does not have, of
+  /// which all codes up to then count as used by the next call.
   private func take(_ token: Token, _ subject: Subject, after first: Finding)
     throws(CommandError) -> Finding
   {

@@ -175,7 +175,10 @@ def test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing(stage, 
             # As a new one, which has worked with none yet.
             verifier.machine.sh(f"rm -f {DIRECTORY}/incarnation")
             if database == empty:
+                verifier.machine.sh(f"cd {DIRECTORY} && for file in seen.*; do mv $file was.$file; done")
                 verifier.run("init", user="postgres")
+            else:
+                verifier.machine.sh(f"cd {DIRECTORY} && for file in was.*; do mv $file ${{file#was.}}; done")
             verifier.start()
         stage.database = right
 

@@ -1,6 +1,6 @@
-"""The tables are put back in the same server, while verifiers run.
+"""The tables are put back in the same server, while verifiers run or are stopped.
 
-test_a_dump_that_is_restored_under_running_verifiers_makes_nothing_good_again
+test_a_dump_that_is_restored_makes_nothing_good_again
 """
 
 import base64
@@ -21,8 +21,10 @@ def code():
 
 
 @pytest.mark.decisive
-def test_a_dump_that_is_restored_under_running_verifiers_makes_nothing_good_again(fleet):
-    """By a verifier that has seen none of these people: it has nothing but its own rows to go by."""
+@pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
+def test_a_dump_that_is_restored_makes_nothing_good_again(fleet, stopped):
+    """By a verifier that has seen none of these people: it has nothing but its own rows to go by. Nobody types
+    `distrust`."""
     def database(program, *more):
         subprocess.run([program, "-h", fleet.cluster.directory, "-U", "postgres", *more], check=True, capture_output=True,
                        timeout=60)
@@ -34,8 +36,13 @@ def test_a_dump_that_is_restored_under_running_verifiers_makes_nothing_good_agai
     beats = "SELECT n FROM worker WHERE worker = 0 ORDER BY verifier"
     last = fleet.sql(beats)
     assert soon(lambda: all(now != before for now, before in zip(fleet.sql(beats), last, strict=True)))
+    if stopped:
+        assert [verifier.stop() for verifier in (one, two)] == [0, 0]
     # Table by table, as nobody should: while it lasts some are there, and some are not.
     database("pg_restore", "--clean", "-d", fleet.database, copy)
+    if stopped:
+        two.start()
+        one.start()
     assert fleet.accepted() == [], "the logins are lost"
     assert ACCEPTED not in [two.type("alice", typed), two.type("alice", CODES[0])]
     assert soon(lambda: fleet.sql("SELECT distrust > 0 FROM fleet") == [["t"]])

@@ -122,7 +122,7 @@ class Stage:
         one, two = self.verifiers
         for verifier in self.verifiers:
             verifier.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf {DIRECTORY}/revoked* "
-                                f"{DIRECTORY}/incarnation")
+                                f"{DIRECTORY}/incarnation {DIRECTORY}/seen.*")
             # Else the second one waits for what the first one may know.
             verifier.machine.write(f"{DIRECTORY}/revoked", fleet.NOTHING_REVOKED, 0o600)
         one.run("init", user="postgres")

@@ -297,10 +297,12 @@ extension Common {
   ) throws -> Database {
     let (key, words) = (try readKey(), try words())
     let incarnation = isBound ? IncarnationFile(at: directory + "/incarnation") : nil
+    let memory = isBound ? directory + "/seen." + name.replacing("/", with: "_") : nil
     return try rethrow(
       { () throws(ServiceError) in
         try Database(
-          words, key: key, verifier: Array(name.utf8), incarnation: incarnation, log: log)
+          words, key: key, verifier: Array(name.utf8), incarnation: incarnation, memory: memory,
+          log: log)
       }, as: { Failure($0.text) })
   }
 }

@@ -10,15 +10,36 @@ import Testing
 @testable import SallyportVerifier
 
 /// The code at a counter or a time step, with the secret of the RFCs' examples.
-private func code(_ position: UInt64) throws -> String {
+func code(_ position: UInt64) throws -> String {
   let generator = try CodeGenerator(secret: try example(), algorithm: .sha1, digits: .six)
   let code = String(try generator.code(at: position))
   return String(repeating: "0", count: 6 - code.count) + code
 }
 
+// Tables as they were, to be put back in the same server.
+extension Verifier {
+  static let copied = ["enrollment", "state", "worker", "fleet"]
+
+  func copyTables() throws {
+    for table in Self.copied { _ = try ask("CREATE TABLE was_\(table) AS SELECT * FROM \(table)") }
+  }
+
+  func putBack(_ tables: [String]) throws {
+    let there = Self.copied.filter(tables.contains)
+    let gone = there.reversed().map { "DELETE FROM \($0)" }
+    let back = there.map { "INSERT INTO \($0) SELECT * FROM was_\($0)" }
+    // Those that refer to a table which is put back alone are looked at no more.
+    for statement in ["BEGIN", "SET LOCAL session_replication_role = replica"] + gone + back
+      + ["COMMIT"]
+    {
+      _ = try ask(statement)
+    }
+  }
+}
+
 /// Two verifiers that run, and what was used after a copy of the tables was made.
 private final class PutBack {
-  static let copied = ["enrollment", "state", "worker", "fleet"]
+  static let copied = Verifier.copied
   let one: Verifier
   let two: Verifier
   let now = Int64(Date().timeIntervalSince1970)
@@ -33,11 +54,7 @@ private final class PutBack {
     for verifier in [one, two] { try verifier.database.watch() }
   }
 
-  func copy() throws {
-    for table in Self.copied {
-      _ = try one.ask("CREATE TABLE was_\(table) AS SELECT * FROM \(table)")
-    }
-  }
+  func copy() throws { try one.copyTables() }
 
   /// By the first one. Afterwards both have said once more that they are there.
   func use() throws {
@@ -57,17 +74,7 @@ private final class PutBack {
     #expect(try soon { try zip(numbers(), before).allSatisfy { $0 != $1 } })
   }
 
-  func putBack(_ tables: [String]) throws {
-    let there = Self.copied.filter(tables.contains)
-    let gone = there.reversed().map { "DELETE FROM \($0)" }
-    let back = there.map { "INSERT INTO \($0) SELECT * FROM was_\($0)" }
-    // Those that refer to a table which is put back alone are looked at no more.
-    for statement in ["BEGIN", "SET LOCAL session_replication_role = replica"] + gone + back
-      + ["COMMIT"]
-    {
-      _ = try one.ask(statement)
-    }
-  }
+  func putBack(_ tables: [String]) throws { try one.putBack(tables) }
 
   /// Whether a verifier lets in by a code that was used.
   func takesUsed(_ verifier: Verifier) -> Bool {

@@ -21,6 +21,10 @@ package final class Database: Sendable {
   let verifier: [UInt8]
   let words: String
   let incarnationFile: IncarnationFile?
+  /// nil: none, as for a command.
+  let memory: Memory?
+  /// How long a verifier that starts waits for another one, in milliseconds.
+  let patienceAtStart: UInt64
   private let log: @Sendable (LogLevel, LogLine) -> Void
   /// In milliseconds since 1970.
   let clock: @Sendable () -> Int64
@@ -70,16 +74,17 @@ package final class Database: Sendable {
 
   /// `words`: as libpq has them. `verifier`: this one's name, which must be unique.
   /// `clock`: nil for the system's. `now`: the time by which codes are verified; nil likewise.
-  /// `incarnation`: nil for any.
+  /// `incarnation`: nil for any. `memory`: the path of its file; nil for none.
   package init(
     _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
-    incarnation: IncarnationFile? = nil,
+    incarnation: IncarnationFile? = nil, memory: String? = nil, patienceAtStart: UInt64 = 60_000,
     clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
     log: @escaping @Sendable (LogLevel, LogLine) -> Void
   ) throws(ServiceError) {
     (self.words, self.key, self.verifier) = (words, key, verifier)
     (self.clock, self.log) = (clock ?? { pg_time() }, log)
     (self.now, incarnationFile) = (now, incarnation)
+    (self.memory, self.patienceAtStart) = (memory.map { Memory(at: $0) }, patienceAtStart)
     seats = ConnectionSlots(connections)
     do throws(StoreTrouble) {
       rollbackGuard = try RollbackGuard()

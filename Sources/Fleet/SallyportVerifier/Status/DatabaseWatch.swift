@@ -54,8 +54,10 @@ extension Database {
     let (isRestarted, least, lost) = books.withLock {
       ($0.server == nil, $0.acknowledged.values.map(\.n).max() ?? 0, $0.lost(in: own.numbers))
     }
-    if isRestarted, own.posted == connection.server { return believe(own) }
-    if isRestarted, own.posted != nil { try distrust(by: connection) }
+    if isRestarted, try remembers(own, by: connection) {
+      if own.posted == connection.server { return believe(own) }
+      if own.posted != nil { try distrust(by: connection) }
+    }
     if !isRestarted, let lost { try distrust(by: connection, unlessAbove: lost) }
     believe(own)
     try post(connection, least: least)
@@ -106,6 +108,7 @@ extension Database {
       lose("rows of the database went back")
       throw .away
     }
+    memory?.keep(Memory.Record(mark: seen, distrust: books.withLock { $0.highest }), of: self)
     return Int64(clamping: time)
   }
 
@@ -134,7 +137,7 @@ extension Database {
     clocks.look(self, mine, others.map { $0.clock - $0.time })
   }
 
-  fileprivate func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
+  func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
     let rows = try connection.ask(Statement.others, [.text(verifier)])
     return (0..<rows.count).map { Other(rows, $0) }
   }
@@ -159,7 +162,7 @@ struct Other {
 }
 
 /// What the database has of what was acknowledged to this verifier.
-private struct OwnRows {
+struct OwnRows {
   var numbers: [Int: UInt64] = [:]
   /// The server that it had checked; nil: there is no row.
   var posted: [UInt8]?

@@ -1,0 +1,119 @@
+import Foundation
+import OneTimePassword
+import SallyportCore
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+/// A process that ends is a connection that nobody asks any more: here it is one that has not been
+/// watched since it began.
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `A verifier that is started again` {
+  private let own: OwnDatabase
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    own = try OwnDatabase()
+    directory = try TemporaryDirectory()
+  }
+
+  private func start(_ name: String) throws -> Verifier {
+    try Verifier(name, in: own, memory: directory.path + "/" + name)
+  }
+
+  private func record(of name: String) throws -> String {
+    try String(contentsOfFile: directory.path + "/" + name, encoding: .utf8)
+  }
+
+  private func write(_ text: String, of name: String) throws {
+    try text.write(toFile: directory.path + "/" + name, atomically: true, encoding: .utf8)
+  }
+
+  /// As if the others had lived longer, or less long.
+  private func age(_ name: String, by seconds: Int, _ one: Verifier) throws {
+    _ = try one.ask(
+      "UPDATE worker SET now = now + make_interval(secs => $1::int) WHERE verifier = $2",
+      [.text(Array(String(seconds).utf8)), .text(Array(name.utf8))])
+  }
+
+  @Test(arguments: [Verifier.copied, ["state"], ["enrollment", "state"]])
+  func `finds that rows went back meanwhile, and no code of before counts`(_ tables: [String])
+    throws
+  {
+    let one = try start("one")
+    let name = try one.enroll(.hotp)
+    #expect(try one.type(code(0), as: name).isIn)
+    try one.copyTables()
+    // It goes on for a while, and is stopped.
+    let later = try start("one")
+    #expect(try later.type(code(1), as: name).isIn)
+    try one.putBack(tables)
+    let again = try start("one")
+    #expect(again.complaints.contains { $0.contains("went back while this verifier was stopped") })
+    for counter in 1...9 {
+      #expect((try? again.type(code(UInt64(counter)), as: name).isIn) != true)
+    }
+    #expect(again.database.holdsBackupCodes)
+    #expect(try start("one").distrust() == 1)
+  }
+
+  @Test func `leaves it at a distrust that root gave after the restore`() throws {
+    let one = try start("one")
+    try one.copyTables()
+    _ = try start("one")
+    try one.putBack(Verifier.copied)
+    try Verifier("command", in: own).database.distrust()
+    #expect(try start("one").distrust() == 1)
+  }
+
+  @Test func `distrusts nothing, in any order`() throws {
+    _ = try start("one")
+    let two = try start("two")
+    #expect(try start("two").distrust() == 0)
+    #expect(try start("one").distrust() == 0)
+    #expect(two.complaints.isEmpty)
+  }
+
+  @Test func `waits for the one that was there longer`() throws {
+    let one = try start("one")
+    let two = try start("two")
+    try age("two", by: -60, one)
+    try age("one", by: -120, one)
+    // Nobody comes: what two has let in nobody can say.
+    #expect(try start("one").distrust() == 1)
+    try age("one", by: -120, one)
+    try two.database.watch()
+    #expect(try start("one").distrust() == 1)
+  }
+
+  @Test(arguments: [false, true])
+  func `says nothing where its own machine was put back, and asks who is there`(_ isThere: Bool)
+    throws
+  {
+    let two = try start("two")
+    let one = try start("one")
+    let old = try record(of: "one")
+    for _ in 0..<5 { _ = try start("one") }
+    try write(old, of: "one")
+    if isThere { try two.database.watch() }
+    #expect(try start("one").distrust() == (isThere ? 0 : 1))
+    #expect(try one.distrust() == (isThere ? 0 : 1))
+  }
+
+  @Test(arguments: ["", "mark = 1\n", "# Kept by sallyport-verifier(8)\nmark = 1\ndistrust = 0\n"])
+  func `takes a damaged record for none`(_ text: String) throws {
+    _ = try start("one")
+    try write(text, of: "one")
+    #expect(try start("one").distrust() == 1)
+    #expect(try start("one").distrust() == 1)
+  }
+
+  @Test func `needs no record where it is new, or was of the former version until now`() throws {
+    let one = try start("one")
+    _ = try one.ask("DELETE FROM state WHERE name = '/verifier/one'")
+    try FileManager.default.removeItem(atPath: directory.path + "/one")
+    #expect(try start("one").distrust() == 0)
+    #expect(try start("two").distrust() == 0)
+  }
+}

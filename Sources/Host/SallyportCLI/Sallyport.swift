@@ -95,6 +95,8 @@ package enum Command {
   }
 
   private static func run(_ verb: some Verb, typed: [String], in context: Context) -> Int32 {
+    var context = context
+    context.typed = typed
     do throws(CommandError) {
       let status = try verb.status(in: context)
       if let number = context.terminal.failure { throw .output(errno: number) }

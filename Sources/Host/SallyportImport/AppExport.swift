@@ -17,6 +17,8 @@ package struct AppExport: Sendable {
     /// Sealed with a password: by which app, and what to press in it for a plain one.
     case sealed(name: String, press: String)
     case line(LineProblem)
+    /// A picture, or pages of some.
+    case picture
     /// JSON or XML, but of no app that is known.
     case unknown
     case tooLong
@@ -25,6 +27,11 @@ package struct AppExport: Sendable {
   /// nil for what has not the shape of an export: lines of otpauth URIs, it seems.
   package static func read(_ bytes: Secret) throws(Failure) -> AppExport? {
     let text = SourceText(bytes, skipsMark: true)
+    let pictures = [
+      [0x89, 0x50, 0x4e, 0x47], [0xff, 0xd8, 0xff], Array("GIF8".utf8), Array("%PDF".utf8),
+      Array("RIFF".utf8),
+    ]
+    if pictures.contains(where: { bytes.bytes(in: 0..<$0.count) == $0 }) { throw .picture }
     for (head, sealed) in SealedExport.heads
     where bytes.bytes(in: 0..<head.count) == head { throw .sealed(sealed) }
     guard let writing = writing(of: text) else {

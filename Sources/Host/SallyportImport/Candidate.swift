@@ -14,6 +14,8 @@ package struct ImportedAuthenticator {
   package var name: Label?
   /// Set in an app's export, which may hold many: counted from 1.
   package var entry: Int?
+  /// Whether it remembers how far its clock is off, as nobody can set it: TOTP only.
+  package var isToken = false
 
   package func isSame(as stored: Authenticator) -> Bool {
     stored.parameters == parameters && constantTimeEquals(stored.secret, secret)

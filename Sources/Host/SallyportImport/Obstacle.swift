@@ -42,9 +42,18 @@ package struct Obstacle: Error {
 
   /// Of several entries of an export nobody said which are meant: most are of other places.
   package static func several(_ entries: [(number: Int, name: Label?)]) -> Obstacle {
-    let lines = entries.map { "--entry \($0)" + ($1.map { "  # \($0.text)" } ?? "") }
-    return Obstacle("several-entries", "\(entries.count) entries: choose, or take --all") { _ in
-      lines
+    Obstacle("several-entries", "\(entries.count) entries: choose, or take --all") { invocation in
+      entries.map { invocation.choosing($0, $1) }
+    }
+  }
+
+  /// More entries than one user can have.
+  package static func tooMany(_ count: Int, most: Int, _ entries: [(number: Int, name: Label?)])
+    -> Obstacle
+  {
+    let text = "\(count) authenticators, the maximum is \(most)"
+    return Obstacle("too-many-authenticators", text) { invocation in
+      entries.map { invocation.choosing($0, $1) }
     }
   }
 
@@ -98,5 +107,14 @@ package struct Obstacle: Error {
     return Obstacle(
       "open-to-others", "the file is \(rights) by others (mode 0\(String(mode & 0o777, radix: 8)))"
     ) { _ in ["chmod 600 \(shellQuoted(path))"] }
+  }
+}
+
+extension Invocation {
+  /// The command that was typed, for this entry of the file.
+  fileprivate func choosing(_ entry: Int, _ name: Label?) -> String {
+    var chosen = self
+    chosen.typed.removeAll { $0 == "--all" }
+    return chosen.again(["--entry", "\(entry)"], remark: name?.text ?? "")
   }
 }

@@ -64,6 +64,9 @@ package struct TokenList: Sendable {
     if !reader.problems.isEmpty { throw .problems(reader.problems) }
     tokens = reader.tokens
   }
+
+  /// Whether a text may be such a list, by a separator in its first line.
+  package static func isMeant(_ bytes: Secret) -> Bool { SeparatedText(bytes).separator != nil }
 }
 
 /// Reads the lines of a list.

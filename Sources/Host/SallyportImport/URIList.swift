@@ -2,8 +2,9 @@ package import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 
-/// A list of otpauth URIs: `USER URI` on each line, or only URIs if all belong to one user. Blank
-/// lines and comments (`#`) are skipped. A name with spaces is in double quotes.
+/// A list of otpauth URIs: `USER URI` on each line, or only URIs if all belong to one user, then
+/// also with `QR-Code:` before it, as zbarimg writes it. Blank lines and comments (`#`) are skipped.
+/// A name with spaces is in double quotes.
 package struct URIList: Sendable {
   package let lines: [URIListLine]
 
@@ -29,6 +30,9 @@ package struct URIListLine: Sendable {
   /// Set where the line is a picture of Google Authenticator's export.
   package var export: Result<GoogleExport, SourceProblem>?
 
+  /// Whether a word of it begins as a URI of an authenticator does, well formed or not.
+  package let isMeant: Bool
+
   /// Whether it is such a picture, also where a user's name should stand.
   package var isExport: Bool { export != nil || Secret(user).map(GoogleExport.isMeant) == true }
 
@@ -44,7 +48,13 @@ package struct URIListLine: Sendable {
     _ text: SourceText, _ number: Int, _ words: [Range<Int>], isOneUsers: Bool
   ) {
     self.number = number
-    let (name, start) = isOneUsers ? (nil, words[0].lowerBound) : URIListLine.name(text, words)
+    isMeant = words.contains { word in
+      let marks = ["otpauth", "qr-code:otpauth"]
+      let start = text.bytes.bytes(in: word.prefix(15)).map(lowercased)
+      return marks.contains { start.starts(with: $0.utf8) }
+    }
+    let (name, start) =
+      isOneUsers ? (nil, URIListLine.start(text, words)) : URIListLine.name(text, words)
     user = name.map { text.bytes.bytes(in: $0.prefix(1024)) } ?? []
     do throws(SourceProblem) {
       guard isOneUsers || name?.isEmpty == false else { throw .quote }
@@ -59,6 +69,15 @@ package struct URIListLine: Sendable {
     } catch {
       uri = .failure(error)
     }
+  }
+
+  /// Where the URI begins.
+  private static func start(_ text: SourceText, _ words: [Range<Int>]) -> Int {
+    let (start, mark) = (words[0].lowerBound, "QR-Code:")
+    let head = start..<start + mark.utf8.count
+    let isMarked = words[0].count >= head.count && text.bytes.bytes(in: head) == Array(mark.utf8)
+    guard isMarked else { return start }
+    return words[0].count > head.count || words.count == 1 ? head.upperBound : words[1].lowerBound
   }
 
   /// The user's name, and where what follows it begins; nil without the second of its two quotes,

@@ -96,7 +96,8 @@ final class Bench {
   static func isCommand(_ hint: String) -> Bool {
     let tools = [
       "sudo", "getent", "ls", "chown", "chmod", "find", "df", "findmnt", "lslocks", "date", "rm",
-      "sallyport", "sallyport-verifier", "systemctl", "readlink", "journalctl", "ss",
+      "sallyport", "sallyport-verifier", "systemctl", "readlink", "journalctl", "ss", "tr",
+      "zbarimg",
     ]
     return tools.contains(String(hint.prefix { $0 != " " }))
   }

@@ -13,6 +13,7 @@ struct ImportedReport: Decodable {
     struct Authenticator: Decodable {
       let name, type: String
       let digits: Int
+      let device: String?
       let lastAccepted: UInt64?
       let entry: Int?
     }
@@ -131,7 +132,10 @@ struct ImportedReport: Decodable {
     let refused = try imported()
     #expect(refused.reasons.map(\.code) == ["several-entries"])
     let text = bench.run("import", "uri", path, "--user", "bob", "--allow-missing").answer
-    #expect(text.contains("--entry 2  # bank:al") && text.contains("--entry 3  # key"))
+    let again = "sallyport import uri \(path) --user bob --allow-missing --store \(bench.directory)"
+    for entry in ["2  # bank:al", "3  # key"] {
+      #expect(text.contains("\(again) --entry \(entry)"), "\(text)")
+    }
     let shown = try imported("--dry-run", "--all")
     #expect(shown.authenticators.map(\.name) == ["web1:alice", "bank:al", "key"])
     #expect(shown.authenticators.map(\.entry) == [1, 2, 3])
@@ -142,6 +146,9 @@ struct ImportedReport: Decodable {
     #expect(try imported("--entry", "3").result == "already-imported")
     let none = bench.run("import", "uri", path, "--user", "bob", "--entry", "7")
     #expect(none.status == 65 && none.aside.contains("no entry 7"))
+    #expect(
+      none.aside.contains(
+        "hint: sallyport import uri --user bob --store \(bench.directory) \(path)"))
   }
 
   @Test func `names an export that is sealed, and one that lacks its user or a picture`() throws {
@@ -156,8 +163,67 @@ struct ImportedReport: Decodable {
     #expect(sealed.1.contains("without \"Encrypt the vault\""))
     #expect(told("andotp.json", []).0 == 64 && told("google.txt", []).0 == 64)
     let part = told("google-part.txt", bob)
-    #expect(part.0 == 65 && part.1.contains("1 is missing"))
+    #expect(part.0 == 65 && part.1.contains("1 is missing") && !part.1.contains("choose"))
     #expect(told("google.txt", bob + ["--entry", "3"]).0 == 0)
+  }
+
+  @Test func `refuses what has no URI, names zbarimg for a picture, and takes what it writes`()
+    throws
+  {
+    let none = { (content: [UInt8], told: String) in
+      let path = "\(self.bench.directory)-none"
+      defer { try? FileManager.default.removeItem(atPath: path) }
+      try Data(content).write(to: URL(fileURLWithPath: path))
+      for user in [["--user", "bob"], []] {
+        let done = self.bench.run(arguments: ["import", "uri", path, "--allow-missing"] + user)
+        #expect(done.status == 65 && done.answer.isEmpty, "\(done.answer)")
+        #expect(done.aside.contains(told.replacing("%", with: path)), "\(done.aside)")
+      }
+    }
+    try none([], ": nothing in it\n")
+    try none(Array("# nobody\n".utf8), ": nothing in it\n")
+    let rows = (1...51).map { "26001099900\($0)\t\(Self.key)\n" }.joined()
+    try none(
+      Array(rows.utf8),
+      ": no otpauth URI in it\nhint: sallyport import csv --store \(bench.directory) %")
+    for picture in [
+      [0x89, 0x50, 0x4e, 0x47, 0x0d], [0xff, 0xd8, 0xff, 0xe0], Array("%PDF-1".utf8),
+    ] {
+      try none(picture, "hint: zbarimg -q --raw % | sallyport import uri - --allow-missing")
+    }
+    let many = FakeTerminal([.types("bob otpauth://totp/x?secret=GEZ")], isInteractive: false)
+    let lines = bench.run("import", "uri", "-", "--user", "bob", "--allow-missing", on: many)
+    #expect(lines.status == 65 && lines.answer.contains("line 1: not an otpauth:// URI"))
+    let read = "QR-Code:otpauth://totp/x?secret=GEZDGNBVGY3TQOJQ\n"
+    let terminal = FakeTerminal([.types(read)], isInteractive: false)
+    let words = ["import", "uri", "-", "--user", "bob", "--allow-missing"]
+    #expect(bench.run(arguments: words, on: terminal).status == 0)
+  }
+
+  @Test func `makes tokens with a clock of their own where it is said that they are`() throws {
+    let path = try file("oath", "HOTP/T30 bob - \(Self.key)\nHOTP bob - 41\(Self.key)")
+    let list = try file("list", "alice otpauth://totp/x?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ")
+    defer { for each in [path, list] { try? FileManager.default.removeItem(atPath: each) } }
+    let fixed = ["--allow-missing", "--json", "--device", "token"]
+    let report = try bench.run(arguments: ["import", "pam-oath", path] + fixed).json(
+      ImportedReport.self)
+    #expect(report.users[0].authenticators.map(\.device) == ["token", nil])
+    #expect(report.users[0].authenticators.map(\.name) == ["token", "counter"])
+    #expect(bench.run(arguments: ["import", "pam-oath", path] + fixed).status == 0)
+    // Ten minutes off: no login takes it, and two codes in a row set it.
+    let uri = "otpauth://totp/x?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+    let code = { (steps: Int) in Act.types(try uriCode(uri, at: self.bench.now, steps: steps)) }
+    #expect(bench.run(arguments: ["import", "uri", list] + fixed).status == 0)
+    let set = bench.run(
+      "resync", "alice", "--allow-missing", on: FakeTerminal([try code(20), try code(21)]))
+    #expect(set.status == 0 && set.answer.contains("its clock is 10 min ahead"), "\(set.aside)")
+    let next = FakeTerminal([try code(22)], isInteractive: false)
+    #expect(bench.run("verify", "alice", "--allow-missing", on: next).status == 0)
+    // As it was imported before.
+    bench.run("unenroll", "alice", "--allow-missing", "--force")
+    #expect(bench.run("import", "uri", list, "--allow-missing").status == 0)
+    let phone = bench.run(arguments: ["import", "uri", list] + fixed)
+    #expect(phone.status == 65 && phone.answer.contains("with a clock that can be set"))
   }
 
   @Test func `reads standard input, and says what is wrong with a list`() throws {

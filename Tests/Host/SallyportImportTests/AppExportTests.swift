@@ -25,6 +25,7 @@ import Testing
       switch error {
       case .sealed(let name, _): return ["sealed | \(name)"]
       case .line(let fault): return ["line \(fault.line) | \(fault.problem.text)"]
+      case .picture: return ["picture"]
       case .unknown: return ["unknown"]
       case .tooLong: return ["too long"]
       }

@@ -15,6 +15,8 @@ package struct Context {
   package static let version = "0.1.0"
 
   package let terminal: any Terminal
+  /// The words after `sallyport`, for what names the command again.
+  var typed: [String] = []
   package let effectiveUser: UInt32
   /// The user who called sudo or doas, if the caller is root by it.
   let caller: String?

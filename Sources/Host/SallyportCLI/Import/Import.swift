@@ -40,8 +40,10 @@ extension ImportVerb {
       recorder: try context.recorder(shared))
     let found = try candidates(context, at: try context.time())
     let done = try importer.run(try importer.persons(found))
+    var invocation = invocation(in: context)
+    invocation.typed = context.typed
     let report = ImportReport(
-      all: done, source: Self._commandName, dryRun: options.dryRun, store: shared.store)
+      all: done, source: Self._commandName, dryRun: options.dryRun, invocation: invocation)
     let output = context.output(shared)
     output.answer(report.facts, report.text(width: output.width))
     if let number = context.terminal.failure, report.hasBackupCodes {
@@ -169,6 +171,7 @@ struct ImportPAMOath: ImportVerb {
   @Option(help: "Number of digits, if a line does not give it: the digits= of pam_oath's line.")
   var digits: Digits?
 
+  @OptionGroup var source: DeviceOfSource
   @OptionGroup var options: ImportOptions
   @OptionGroup var shared: StoreOptions
 
@@ -195,7 +198,7 @@ struct ImportPAMOath: ImportVerb {
       }
       candidates.append(candidate)
     }
-    return candidates
+    return source.marked(candidates)
   }
 
   private func authenticator(
@@ -245,6 +248,13 @@ extension Output {
 }
 
 extension CommandError {
+  /// `hints`: by the command that was typed.
+  init(
+    _ status: Sysexit, _ text: String, hinting hints: @escaping @Sendable (Invocation) -> [String]
+  ) {
+    self.init { Message(text, status, hints: hints($0)) }
+  }
+
   /// A list to import cannot be read.
   fileprivate static func importFile(_ path: String, _ obstacle: Obstacle) -> CommandError {
     if path.lowercased().hasPrefix("otpauth:") {
@@ -256,6 +266,29 @@ extension CommandError {
     return CommandError(
       obstacle.errno.map { Sysexit(errno: $0) } ?? .badData,
       "\(shownSource(path)): \(obstacle.text)", hints: path == "-" ? [] : lookingAt(path))
+  }
+}
+
+extension Invocation {
+  /// `sallyport import csv list.csv`, for another kind of file.
+  func of(_ kind: String, _ file: String, _ option: String = "", remark: String = "") -> String {
+    let name = file == "-" ? "FILE" : commandWords([file])
+    return command(
+      "import \(kind)", [name, option].filter { !$0.isEmpty }.joined(separator: " "), remark: remark
+    )
+  }
+
+  /// The command that was typed, with what a program makes of the file as standard input.
+  func piped(from file: String, by program: [String], isInput: Bool = false) -> String {
+    let name = file == "-" ? "FILE" : shellQuoted(file)
+    var second = self
+    if let place = second.typed.lastIndex(of: file) {
+      second.typed[place] = "-"
+    } else {
+      second.typed.append("-")
+    }
+    let first = program.map(shellQuoted) + (isInput ? ["<", name] : [name])
+    return first.joined(separator: " ") + " | " + second.again()
   }
 }
 

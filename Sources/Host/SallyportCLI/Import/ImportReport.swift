@@ -9,7 +9,8 @@ struct ImportReport {
   let all: [Imported]
   let source: String
   let dryRun: Bool
-  let store: String?
+  /// With the words that were typed.
+  let invocation: Invocation
 
   /// With more users than this, the text names only those who failed or got backup codes.
   static let mostLines = 200
@@ -41,7 +42,7 @@ struct ImportReport {
   private func rows(of one: Imported, _ width: Int) -> [String] {
     if let obstacles = one.obstacles {
       return obstacles.flatMap { obstacle in
-        ["not imported: \(obstacle.text)"] + one.fixes(of: obstacle, store: store)
+        ["not imported: \(obstacle.text)"] + one.fixes(of: obstacle, invocation)
       }
     }
     let already = one.isNew ? [] : [one.isCaughtUp ? "brought up to date" : "already imported"]
@@ -74,7 +75,7 @@ struct ImportReport {
   var facts: some Encodable {
     Facts(
       source: source, dryRun: dryRun, imported: taken, alreadyImported: already,
-      notImported: failed, users: all.map { $0.facts(store: store) })
+      notImported: failed, users: all.map { $0.facts(invocation) })
   }
 
   private struct Facts: Encodable {
@@ -105,20 +106,24 @@ extension Imported {
     zip(person.names, person.authenticators).map { name, one in
       (one.entry.map { "entry \($0): " } ?? "") + "\(name.text), "
         + description(of: one.parameters).split(separator: ",").joined()
+        + (one.isToken ? " (token)" : "")
     }
   }
 
   /// What to run next, or which lines to look at.
-  func fixes(of obstacle: Obstacle, store: String?) -> [String] {
+  func fixes(of obstacle: Obstacle, _ invocation: Invocation) -> [String] {
     guard shownUser != nil else { return [] }
-    let name = String(decoding: person.name, as: UTF8.self)
-    return obstacle.fixes(Invocation(verb: "import", user: name, store: store))
+    var own = invocation
+    own.user = String(decoding: person.name, as: UTF8.self)
+    return obstacle.fixes(own)
   }
 
   fileprivate struct Facts: Encodable {
     struct Source: Encodable {
       @OrNull var lastAccepted: UInt64?
       @OrNull var entry: Int?
+      /// As in `status`: of a token alone.
+      var device: String?
     }
     struct Remark: Encodable {
       let code, text: String
@@ -138,14 +143,14 @@ extension Imported {
     let reasons: [Reason]
   }
 
-  fileprivate func facts(store: String?) -> Facts {
+  fileprivate func facts(_ invocation: Invocation) -> Facts {
     Facts(
       user: shownUser, line: person.line, file: person.path, result: word,
       authenticators: zip(person.names, person.authenticators).map(Imported.facts),
       scratchCodes: person.scratchCodes.count, backupCodes: backupCodes,
       remarks: person.remarks.map { Facts.Remark(code: $0.code, text: $0.text) },
       reasons: (obstacles ?? []).map {
-        Facts.Reason(code: $0.code, text: $0.text, fix: fixes(of: $0, store: store))
+        Facts.Reason(code: $0.code, text: $0.text, fix: fixes(of: $0, invocation))
       })
   }
 
@@ -162,6 +167,8 @@ extension Imported {
   {
     Joined(
       AuthenticatorFacts(one.parameters, name: name, after: one.lastAccepted),
-      Facts.Source(lastAccepted: one.lastAccepted, entry: one.entry))
+      Facts.Source(
+        lastAccepted: one.lastAccepted, entry: one.entry,
+        device: one.isToken ? DeviceOption.token.rawValue : nil))
   }
 }

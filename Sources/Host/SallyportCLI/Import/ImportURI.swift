@@ -32,6 +32,7 @@ struct ImportURI: ImportVerb {
   @Flag(help: "With --user: all entries of an app's export, up to eight.")
   var all = false
 
+  @OptionGroup var source: DeviceOfSource
   @OptionGroup var options: ImportOptions
   @OptionGroup var shared: StoreOptions
 
@@ -50,23 +51,42 @@ struct ImportURI: ImportVerb {
     } catch {
       throw .unreadable(error, file)
     }
+    return source.marked(try candidates(content, export))
+  }
+
+  private func candidates(_ content: Secret, _ export: AppExport?) throws(CommandError)
+    -> [Candidate]
+  {
     guard let bytes = withPlainBlanks(content, keepsLines: true) else {
       throw .store(.crypto(.outOfMemory))
     }
     guard let user else {
       if let export { throw .oneUsers(file, "an export of \(export.name)") }
-      return try ofMany(URIList(bytes, isOneUsers: false))
+      return try ofMany(try list(bytes))
     }
     let name = Array(user.utf8)
-    guard let export else {
-      return try chosen(URIList(bytes, isOneUsers: true).candidates(for: name))
-    }
-    let candidates = try chosen(export.candidates(for: name))
+    guard let export else { return try chosen(try list(bytes).candidates(for: name), for: user) }
+    let candidates = try chosen(export.candidates(for: name), for: user)
     if candidates.isEmpty {
       throw CommandError(
         .badData, "\(shownSource(file)): an export of \(export.name) in which nothing has codes")
     }
     return candidates
+  }
+
+  /// Its lines, of which one at least has the look of a URI.
+  private func list(_ bytes: Secret) throws(CommandError) -> URIList {
+    let list = URIList(bytes, isOneUsers: user != nil)
+    if list.lines.contains(where: \.isMeant) { return list }
+    let what = list.lines.isEmpty ? "nothing in it" : "no otpauth URI in it"
+    let isTable = !list.lines.isEmpty && TokenList.isMeant(bytes)
+    throw CommandError(
+      .badData, "\(shownSource(file)): \(what)",
+      hinting: {
+        isTable
+          ? [Invocation(verb: $0.verb, store: $0.store).of("csv", file, remark: "a list of tokens")]
+          : []
+      })
   }
 
   private func ofMany(_ list: URIList) throws(CommandError) -> [Candidate] {
@@ -77,15 +97,22 @@ struct ImportURI: ImportVerb {
   }
 
   /// Those of `--entry`. An export of several entries is not taken whole unasked: who knows the
-  /// secret of another place could log in by it. What has no authenticator is no import.
-  private func chosen(_ found: [(number: Int, candidate: Candidate)]) throws(CommandError)
-    -> [Candidate]
+  /// secret of another place could log in by it; where a picture of it is missing, that is said
+  /// first. What has no authenticator is no import.
+  private func chosen(_ found: [(number: Int, candidate: Candidate)], for user: String)
+    throws(CommandError) -> [Candidate]
   {
     for number in entry where !found.contains(where: { $0.number == number }) {
       throw CommandError(
         .badData, "\(shownSource(file)): no entry \(number) that has codes",
-        hints: ["sallyport import uri --dry-run  # without --entry, shows the entries"])
+        hinting: {
+          [
+            Invocation(verb: $0.verb, user: user, store: $0.store)
+              .of("uri", file, "--dry-run", remark: "shows the entries")
+          ]
+        })
     }
+    let isPartMissing = found.contains { $0.candidate.obstacle?.code == "part-missing" }
     var some = found.filter { entry.isEmpty || entry.contains($0.number) }.map(\.candidate)
     // Where a part is missing nothing is imported.
     if !entry.isEmpty {
@@ -94,7 +121,7 @@ struct ImportURI: ImportVerb {
     let entries = some.compactMap(\.authenticator).compactMap { one in
       one.entry.map { (number: $0, name: one.name) }
     }
-    if let first = some.first, entry.isEmpty, !all, entries.count > 1 {
+    if let first = some.first, entry.isEmpty, !all, entries.count > 1, !isPartMissing {
       some = [Candidate(user: first.user, obstacle: .several(entries))] + some
     }
     guard let first = some.first,
@@ -107,10 +134,11 @@ struct ImportURI: ImportVerb {
 
 extension CommandError {
   fileprivate static func oneUsers(_ file: String, _ what: String) -> CommandError {
-    let name = file == "-" ? "FILE" : shellQuoted(file)
-    return CommandError(
+    CommandError(
       .usage, "\(shownSource(file)): \(what), which is one person's",
-      hints: ["sallyport import uri \(name) --user NAME"])
+      hinting: {
+        [Invocation(verb: $0.verb, user: "NAME", store: $0.store).of("uri", file)]
+      })
   }
 
   fileprivate static func unreadable(_ failure: AppExport.Failure, _ file: String) -> CommandError {
@@ -121,6 +149,12 @@ extension CommandError {
         .badData, "\(source): an encrypted export of \(name); for a plain one: \(press)")
     case .line(let fault):
       CommandError(.badData, "\(source):\(fault.line): \(fault.problem.text)")
+    case .picture:
+      CommandError(
+        .badData, "\(source): a picture: zbarimg reads the QR codes in it",
+        hinting: {
+          [$0.piped(from: file, by: ["zbarimg", "-q", "--raw"])]
+        })
     case .unknown:
       CommandError(
         .badData, "\(source): not an export of an app that is known here",

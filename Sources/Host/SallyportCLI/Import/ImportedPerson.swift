@@ -47,22 +47,13 @@ struct ImportedPerson {
       obstacles.insert(missing, at: 0)
     }
     if authenticators.count > Enrollment.maximumAuthenticators {
-      let most = Enrollment.maximumAuthenticators
-      let choice = choice
+      let entries = zip(names, authenticators).compactMap { name, one in
+        one.entry.map { (number: $0, name: Optional(name)) }
+      }
       obstacles.append(
-        Obstacle(
-          "too-many-authenticators",
-          "\(authenticators.count) authenticators, the maximum is \(most)"
-        ) { _ in choice })
+        .tooMany(authenticators.count, most: Enrollment.maximumAuthenticators, entries))
     }
     for one in authenticators { check(one.secret, force: force) }
-  }
-
-  /// The entries of an app's export, to choose one.
-  private var choice: [String] {
-    zip(names, authenticators).compactMap { name, one in
-      one.entry.map { "--entry \($0)  # \(name.text)" }
-    }
   }
 
   private mutating func check(_ secret: Secret, force: Bool) {
@@ -95,6 +86,14 @@ struct ImportedPerson {
   func isEnrolled(in enrollment: Enrollment) -> Bool {
     authenticators.allSatisfy { one in
       enrollment.authenticators.contains { one.isSame(as: $0) }
+    }
+  }
+
+  /// Whether one of them, a token here, is enrolled as what has a clock that can be set.
+  func isEnrolledAsPhone(in enrollment: Enrollment) -> Bool {
+    authenticators.contains { one in
+      one.isToken
+        && enrollment.authenticators.contains { one.isSame(as: $0) && $0.clockOffset == nil }
     }
   }
 
@@ -140,7 +139,11 @@ struct ImportedPerson {
   var names: [Label] {
     authenticators.reduce(into: []) { names, one in
       let free = one.name.flatMap { names.first(like: $0) == nil ? $0 : nil }
-      names.append(free ?? freeName(for: one.parameters.type, beside: names))
+      names.append(
+        free
+          ?? (one.isToken
+            ? freeName(like: Label("token"), beside: names)
+            : freeName(for: one.parameters.type, beside: names)))
     }
   }
 
@@ -154,7 +157,8 @@ struct ImportedPerson {
       list.append(
         Authenticator(
           id: try freshIdentifier(), name: name, parameters: one.parameters,
-          secret: one.secret, initialLastAccepted: one.lastAccepted, created: now))
+          secret: one.secret, initialLastAccepted: one.lastAccepted, created: now,
+          clockOffset: one.isToken ? 0 : nil))
     }
     let enrollment = Enrollment(
       id: try freshIdentifier(), user: account.name, uid: account.uid, created: now,

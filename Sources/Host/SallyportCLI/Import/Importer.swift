@@ -27,6 +27,24 @@ struct ImportOptions: ParsableArguments {
   }
 }
 
+/// Whose clock it is that the codes of a source go by.
+struct DeviceOfSource: ParsableArguments {
+  @Option(help: "A phone, or tokens, whose clocks nobody can set. (default: phone)")
+  var device: DeviceOption?
+
+  /// A counter has no clock.
+  func marked(_ candidates: [Candidate]) -> [Candidate] {
+    guard device == .token else { return candidates }
+    return candidates.map { candidate in
+      var marked = candidate
+      if marked.authenticator.map({ $0.parameters.type != .hotp }) == true {
+        marked.authenticator?.isToken = true
+      }
+      return marked
+    }
+  }
+}
+
 /// The result for one user.
 struct Imported {
   enum Result {
@@ -179,6 +197,13 @@ struct Importer {
         return .not([
           Obstacle("enrolled", "already enrolled, with another secret (\(count))") {
             [$0.command("status", remark: "shows what is enrolled")]
+          }
+        ])
+      }
+      if person.isEnrolledAsPhone(in: record.enrollment) {
+        return .not([
+          Obstacle("enrolled", "already enrolled, with a clock that can be set") {
+            [$0.command("unenroll", remark: "then import again")]
           }
         ])
       }

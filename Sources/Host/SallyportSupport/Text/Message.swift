@@ -60,10 +60,18 @@ extension Invocation {
     again(option.isEmpty ? [] : [option], remark: remark)
   }
 
-  /// The command that was typed, with more words.
+  /// The command that was typed, with more words: an option and its value take the place of the
+  /// same option.
   package func again(_ words: [String], remark: String = "") -> String {
     if typed.isEmpty { return command(verb, words.joined(separator: " "), remark: remark) }
-    let more = words.filter { !typed.contains($0) }
+    var (typed, more) = (typed, words)
+    if words.count == 2 {
+      while let place = typed.firstIndex(of: words[0]) {
+        typed.removeSubrange(place..<min(place + 2, typed.count))
+      }
+    } else {
+      more = words.filter { !typed.contains($0) }
+    }
     let end = typed.firstIndex(of: "--") ?? typed.count
     return line(Array(typed[..<end]) + more + Array(typed[end...]), remark)
   }

@@ -122,6 +122,7 @@ private struct KeyPackageReader {
         serial, secret, parameters, lastAccepted: try lastCounter(one, parameters),
         line: package.line)
       token.clockOffset = try offset(one, parameters)
+      token.assumed = assumed(one, parameters)
       let user = text.string(one["UserId"]) ?? text.string(package.at("DeviceInfo", "UserId"))
       token.user = user.map { Array($0.utf8.prefix(1024)) }
       tokens.append(token)
@@ -203,6 +204,15 @@ private struct KeyPackageReader {
       throw problem(one, "not a time step of 15 to 300 seconds")
     }
     return made
+  }
+
+  private func assumed(_ one: XMLElement, _ parameters: CodeParameters) -> [TokenColumn] {
+    let asked = one["AlgorithmParameters"]
+    var columns: [TokenColumn] = []
+    if parameters.type != .hotp, one.at("Data", "TimeInterval") == nil { columns.append(.period) }
+    if asked?["ResponseFormat"]?.attributes["Length"] == nil { columns.append(.digits) }
+    if (text.string(asked?["Suite"]) ?? "").isEmpty { columns.append(.algorithm) }
+    return columns
   }
 
   private func seconds(_ one: XMLElement) throws(TokenProblem) -> UInt32 {

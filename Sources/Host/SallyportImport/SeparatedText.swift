@@ -124,6 +124,17 @@ struct SeparatedText {
     return nil
   }
 
+  /// Whether it begins as XML does.
+  var isMarkup: Bool {
+    records.first?.fields.first.map { !$0.isEmpty && bytes[$0.lowerBound] == UInt8(ascii: "<") }
+      ?? false
+  }
+
+  /// Whether blanks stand between words of its first field.
+  func hasBlanks(_ record: Record) -> Bool {
+    record.fields.first?.contains { SeparatedText.isBlank(bytes[$0]) } ?? false
+  }
+
   private func trimmed(_ range: Range<Int>) -> Range<Int> {
     var (start, end) = (range.lowerBound, range.upperBound)
     while start < end, SeparatedText.isBlank(bytes[start]) { start += 1 }

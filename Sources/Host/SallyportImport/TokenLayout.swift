@@ -15,8 +15,18 @@ struct TokenLayout {
   private(set) var names: [[UInt8]] = []
   /// No head: serial, secret, and perhaps type, digits, and time step or counter.
   private(set) var isPlain = false
-  /// The words by which lines of such a log are told apart, and where they stand.
-  private var mark: (column: Int, word: String)?
+  /// How lines of such a log are told apart.
+  private var mark: Mark?
+  /// In such a log the column of what a key types before each code.
+  private var identifier: Int?
+
+  private enum Mark {
+    /// The first word.
+    case mode
+    /// The third is the counter of the next code; lines about anything else have none, or twelve
+    /// digits.
+    case counter
+  }
 
   func index(of column: TokenColumn) -> Int? { columns.firstIndex(of: column) }
 
@@ -29,6 +39,7 @@ struct TokenLayout {
       throw .problems([TokenProblem(line: first.line, "out of memory")])
     }
     let heads = words.map { TokenColumn(head: $0) }
+    // With columns that were given too: which line was left out is told.
     hasHead = heads.count { $0 != .other } > 1 || TokenLayout.hasNoDigit(words)
     if let given {
       columns = given
@@ -39,14 +50,15 @@ struct TokenLayout {
       try checkOthers()
       self.form = TokenLayout.form(in: TokenLayout.lower(names[heads.firstIndex(of: .secret) ?? 0]))
     } else if TokenLayout.isTraditional(text) {
-      // Type, date, slot, public id, private id, key, and from the twelfth on the digits.
+      // Mode, date, slot, public id, private id, key, and from the twelfth on the digits and the
+      // first counter. It has no serial number: one is written where the public id is not.
       columns = [.other, .other, .other, .serial, .other, .secret]
-      columns += [.other, .other, .other, .other, .other, .digits]
-      (self.form, isYubico, mark) = (.hexadecimal, true, (0, "oath-hotp"))
+      columns += [.other, .other, .other, .other, .other, .digits, .counter]
+      (self.form, isYubico, mark, identifier) = (.hexadecimal, true, .mode, 3)
     } else if TokenLayout.isFlat(words) {
-      // Serial number, public id, private id or 0, key, access code, time.
-      columns = [.serial, .other, .other, .secret]
-      (self.form, isYubico, mark) = (.hexadecimal, true, (2, "0"))
+      // Serial number, public id, private id or first counter, key, access code, time.
+      columns = [.serial, .other, .counter, .secret]
+      (self.form, isYubico, mark, identifier) = (.hexadecimal, true, .counter, 1)
     } else {
       columns = [.serial, .secret, .type, .digits, .counter]
       isPlain = true
@@ -95,9 +107,24 @@ struct TokenLayout {
   /// other lists each is.
   func isToken(_ record: SeparatedText.Record, in text: SeparatedText) -> Bool {
     guard let mark else { return true }
-    guard mark.column < record.fields.count else { return false }
-    let word = text.bytes.bytes(in: record.fields[mark.column].prefix(32)).map(lowercased)
-    return word == Array(mark.word.utf8)
+    let index = mark == .mode ? 0 : 2
+    guard index < record.fields.count else { return false }
+    let word = text.bytes.bytes(in: record.fields[index].prefix(32)).map(lowercased)
+    switch mark {
+    case .mode: return word == Array("oath-hotp".utf8)
+    case .counter: return (1..<12).contains(word.count) && word.allSatisfy(TokenLayout.isDigit)
+    }
+  }
+
+  /// The column in which such a log says that the key types an identifier: six bytes in Yubico's
+  /// letters or in digits.
+  func identifier(in record: SeparatedText.Record, of text: SeparatedText) -> Int? {
+    guard let identifier, identifier < record.fields.count else { return nil }
+    let field = record.fields[identifier]
+    if columns[identifier] != .serial { return field.isEmpty ? nil : identifier }
+    let word = text.bytes.bytes(in: field.prefix(16)).map(lowercased)
+    let signs = Array("cbdefghijklnrtuv0123456789".utf8)
+    return word.count == 12 && word.allSatisfy { signs.contains($0) } ? identifier : nil
   }
 
   /// The words of vendors for both kinds; nil for any other.
@@ -139,7 +166,7 @@ struct TokenLayout {
   private static func isFlat(_ words: [Secret]) -> Bool {
     guard words.count >= 6, words[0].count < 20, isDigits(words[0]) else { return false }
     let (inner, key, time) = (words[2], words[3], words[5])
-    return (inner.holds("0", in: 0..<inner.count) || inner.count == 12 && isHexadecimal(inner))
+    return inner.count <= 12 && isHexadecimal(inner)
       && [32, 40].contains(key.count) && isHexadecimal(key)
       && time.first(UInt8(ascii: ":"), in: 0..<time.count) != nil
   }

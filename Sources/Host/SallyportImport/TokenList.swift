@@ -12,6 +12,8 @@ package struct ListedToken: Sendable {
   package var lastAccepted: UInt64?
   /// How far its clock is off, in seconds.
   package var clockOffset: Int32 = 0
+  /// What of its codes the file does not say: type, period, digits or algorithm.
+  package var assumed: [TokenColumn] = []
   /// Whose the file says it is, spelled as there.
   package var user: [UInt8]?
   /// Counted from 1; of a key container its number.
@@ -35,6 +37,9 @@ package struct TokenList: Sendable {
   /// The words of the head, and what was made of them; empty where the columns are by no head.
   package private(set) var heads: [(name: [UInt8], column: TokenColumn)] = []
 
+  /// The line that was taken for a head although the columns were given.
+  package private(set) var headLine: Int?
+
   /// In bytes: enough for some hundred thousand tokens.
   package static let longest = 1 << 24
 
@@ -49,13 +54,15 @@ package struct TokenList: Sendable {
     }
     let text = SeparatedText(bytes)
     guard let first = text.records.first else { throw .empty }
-    guard text.separator != nil else { throw .noSeparator }
+    if text.isMarkup { throw .markup }
+    guard text.separator != nil else { throw .noSeparator(hasBlanks: text.hasBlanks(first)) }
     let layout = try TokenLayout(of: text, first, columns, form)
     var reader = TokenLineReader(text: text, layout: layout, standard: standard)
     let records = text.records.dropFirst(layout.hasHead ? 1 : 0)
     let rows = records.filter { layout.isToken($0, in: text) }
     leftOut = records.count - rows.count
     guard !rows.isEmpty else { throw .empty }
+    if layout.hasHead, columns != nil { headLine = first.line }
     heads = Array(zip(layout.names, layout.columns)).map { (name: $0.0, column: $0.1) }
     if reader.hasSecretsAsSerials(rows) { throw .secretsAsSerials }
     let found: SecretForm
@@ -132,6 +139,7 @@ private struct TokenLineReader {
       var token = ListedToken(
         serial, secret, parameters, lastAccepted: try lastCounter(record, parameters),
         line: record.line)
+      token.assumed = assumed(record, parameters)
       if let range = field(.user, record), !range.isEmpty {
         token.user = text.bytes.bytes(in: range.prefix(1024))
       }
@@ -141,7 +149,23 @@ private struct TokenLineReader {
     }
   }
 
+  private func assumed(_ record: SeparatedText.Record, _ parameters: CodeParameters)
+    -> [TokenColumn]
+  {
+    var columns: [TokenColumn] = []
+    if value(.type, record) == nil, !layout.isYubico { columns.append(.type) }
+    if parameters.type != .hotp, value(periodColumn, record) == nil { columns.append(.period) }
+    if value(.digits, record) == nil { columns.append(.digits) }
+    if value(.algorithm, record) == nil, !layout.isYubico { columns.append(.algorithm) }
+    return columns
+  }
+
   // MARK: fields
+
+  /// The last one of a list without a head is the time step or the counter.
+  private var periodColumn: TokenColumn {
+    layout.index(of: .period) == nil && layout.isPlain ? .counter : .period
+  }
 
   /// nil where there is no such column, or the line ends before it.
   private func field(_ column: TokenColumn, _ record: SeparatedText.Record) -> Range<Int>? {
@@ -162,8 +186,14 @@ private struct TokenLineReader {
   }
 
   private func serial(_ record: SeparatedText.Record) throws(TokenProblem) -> TokenSerial {
+    if let index = layout.identifier(in: record, of: text) {
+      let fault = "a key that types its token identifier before each code: none would be right"
+      throw TokenProblem(line: record.line, column: index + 1, fault)
+    }
     guard let bytes = value(.serial, record) else {
-      throw problem(record, .serial, "no serial number")
+      let isLog = layout.isYubico
+      throw problem(
+        record, .serial, "no serial number" + (isLog ? ": write the one of the key there" : ""))
     }
     let signs = [UInt8(ascii: "="), UInt8(ascii: "'")]
     if bytes.contains(UInt8(ascii: "\"")) || bytes.first.map({ signs.contains($0) }) == true {
@@ -243,8 +273,7 @@ private struct TokenLineReader {
     guard isTimed else { return .hotp }
     var period: UInt32 = 30
     if case .totp(let usual) = standard.type { period = usual }
-    let column: TokenColumn =
-      layout.index(of: .period) == nil && layout.isPlain ? .counter : .period
+    let column = periodColumn
     if let text = value(column, record) {
       let digits = text.filter { $0 != 0x20 }.prefix { (0x30...0x39).contains($0) }
       guard let seconds = decimal(Array(digits)).flatMap({ UInt32(exactly: $0) }) else {

@@ -23,8 +23,10 @@ package enum TokenListError: Error, Equatable, Sendable {
   /// It has a NUL byte, or is UTF-16.
   case notText
   case empty
-  /// No line has a comma, semicolon or tab.
-  case noSeparator
+  /// No line has a comma, semicolon or tab; whether its first one has blanks between words.
+  case noSeparator(hasBlanks: Bool)
+  /// XML, as of a key container.
+  case markup
   /// The head names no column, or not these two.
   case noColumn(TokenColumn)
   /// Two columns are this.

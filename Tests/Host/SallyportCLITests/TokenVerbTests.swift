@@ -47,12 +47,16 @@ import Testing
 
   @Test func `are imported as nobody's, once, and listed without a secret`() throws {
     let text =
-      "serial,secret,upn\n77,\(key),alice@example.org\n78,\(key.replacing("31", with: "41")),\n"
+      "serial,secret,upn\n77,\(key),\n78,\(key.replacing("31", with: "41")),alice@example.org\n"
     #expect(imported(text, "--dry-run").answer.hasPrefix("2 tokens would be imported. Nobody"))
     #expect(try bench.content().keys.filter { $0.hasPrefix("tokens") }.isEmpty)
     let done = imported(text)
     #expect(done.status == 0, "\(done.aside)")
     #expect(done.answer.contains("The file says whose 1 of them are; that is not stored.\nNext: "))
+    #expect(done.answer.hasSuffix(" --store \(bench.directory) 78 alice@example.org\n"))
+    let kind =
+      "\nKind: TOTP, 6 digits, 30 s.\nNot in the file but assumed: time or counter, time step"
+    #expect(done.answer.contains("\(kind), digits, hash function. "), "\(done.answer)")
     #expect(
       done.answer.contains(
         "\nColumns: \"serial\" is serial, \"secret\" is secret, \"upn\" is user.\n"))
@@ -60,7 +64,9 @@ import Testing
     let other = imported("77,\(key.replacing("31", with: "42"))\n79,44\(key)\n")
     #expect(other.status == 65)
     #expect(other.aside.contains("standard input: line 1: 77 is there, as another one\n"))
-    #expect(other.aside.contains("1 line wrong: nothing was imported"))
+    #expect(
+      other.aside.contains("1 line wrong: nothing was imported\nhint: sallyport token forget"))
+    #expect(other.aside.contains("token forget --store \(bench.directory) 77  #"), "\(other.aside)")
     #expect(imported("77,\(key)\n", "--period", "60").status == 65)
     let doubled = imported("80,\(key)\n81,43\(key)\n82,43\(key)\n")
     #expect(doubled.aside.contains("line 1: the secret is that of 77\n"), "\(doubled.aside)")
@@ -85,7 +91,13 @@ import Testing
       "77,ABCDEF2345672345ABCDEF2345672345\n", [],
       ["can be hexadecimal and base32: nothing was imported\nhint: sallyport import csv - --store"]
     ),
-    ("77 88\n", [], ["no comma, semicolon or tab"]),
+    (
+      "77 88\n", [],
+      ["no comma, semicolon or tab", "hint: tr -s ' ' , < FILE | sallyport import csv - --store"]
+    ),
+    ("77\n", [], ["no comma, semicolon or tab in its first line: nothing was imported\n"]),
+    ("<KeyContainer/>\n", [], ["XML, and no list", "hint: sallyport import pskc"]),
+    ("\u{feff}7\0,8\0\n\0", [], ["save it as \"CSV UTF-8\""]),
     ("77,88\n", ["--columns", "secret"], ["--columns takes names of columns"]),
   ]) func `of a list that is wrong are all left out`(
     text: String, options: [String], told: [String]
@@ -151,6 +163,10 @@ import Testing
       first.answer.hasPrefix("77 is assigned to alice as \"77\" (TOTP, 6 digits, every 30 s)."))
     #expect(first.answer.contains("Backup codes: each works once"))
     #expect(try token().holder?.user.text == "alice")
+    let other = imported("77,\(key)\n", "--digits", "8")
+    #expect(
+      other.aside.contains("hint: sallyport token unassign --store \(bench.directory) 77\n"),
+      "\(other.aside)")
     for (user, told) in [
       ("bob", "77 is assigned to alice"), ("alice", "alice has the token 77 already"),
     ] {

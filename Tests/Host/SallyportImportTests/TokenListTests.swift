@@ -39,8 +39,8 @@ import Testing
     ("feitian.txt", ["1 2600109990001 totp 30 6", "2 2600109990002 totp 30 6"], 0),
     ("token2.csv", ["2 86543210 totp 30 6", "3 86543211 totp 30 6"], 0),
     ("protectimus.csv", ["2 PT0000001 totp 30 6", "3 PT0000002 totp 30 6"], 0),
-    ("yubico-traditional.csv", ["2 ubnu00112233 hotp - 6", "4 ubnu00112234 hotp - 8"], 2),
-    ("yubico.csv", ["1 508326 hotp - 6", "3 1382042 hotp - 6"], 1),
+    ("yubico-traditional.csv", ["2 508326 hotp - 6", "4 1382042 hotp 48 8"], 2),
+    ("yubico.csv", ["1 508326 hotp - 6", "3 1382042 hotp 48 6"], 2),
     (
       "oath.csv",
       [
@@ -51,8 +51,35 @@ import Testing
   ]) func `is read as its vendor writes it`(name: String, wanted: [String], leftOut: Int) throws {
     let list = try list(try textOfSources("Tests/Vectors/tokens/\(name)"))
     #expect(told(list) == wanted)
-    #expect(list.leftOut == leftOut)
+    #expect(list.leftOut == leftOut && list.headLine == nil)
+    let assumed = list.tokens[0].assumed.map(\.rawValue).joined(separator: " ")
+    #expect(assumed == Self.assumed[name] ?? "type period digits algorithm")
     #expect(bytes(list.tokens[0].secret) == Array("12345678901234567890".utf8))
+  }
+
+  private static let assumed = [
+    "azure.csv": "type digits algorithm", "yubico-traditional.csv": "", "yubico.csv": "digits",
+  ]
+
+  @Test func `of Yubico's tool is refused where a key types an identifier, or has no number`() {
+    let log = "OATH-HOTP,x,1,%,,\(hex),,,0,0,0,6,0,0,0,0,0,0\n"
+    for (text, told) in [
+      (log.replacing("%", with: "ubnu00112233"), "line 1, column 4: a key that types"),
+      (
+        log.replacing("%", with: ""), "line 1, column 4: no serial number: write the one of the key"
+      ),
+      (
+        "7,,0,\(hex),,2026-11-28T08:41:07,\n8,ubnu00112233,0,\(hex),,2026-11-28T08:41:07,\n",
+        "line 2, column 2: a key that types"
+      ),
+    ] {
+      let error = #expect(throws: TokenListError.self) { try self.list(text) }
+      guard case .problems(let problems) = error else {
+        Issue.record("\(text)")
+        continue
+      }
+      #expect(problems.count == 1 && problems[0].told.hasPrefix(told), "\(problems)")
+    }
   }
 
   @Test func `has what the line does not say from the options`() throws {
@@ -60,6 +87,7 @@ import Testing
       CodeParameters(type: .totp(period: 60), algorithm: .sha256, digits: .eight))
     let token = try list("1,\(hex)\n", standard: standard).tokens[0]
     #expect(token.parameters == standard)
+    #expect(token.assumed == [.type, .period, .digits, .algorithm])
     let rows = "serial,secret,algorithm,digits\n1,\(hex),HMAC-SHA512,7\n2,\(hex),,\n"
     let both = try list(rows, standard: standard).tokens.map(\.parameters)
     #expect(both[0] == CodeParameters(type: .totp(period: 60), algorithm: .sha512, digits: .seven))
@@ -170,6 +198,10 @@ import Testing
     #expect(
       told(try self.list("Nummer,Initialisierungswert\n7,\(base32)\n", in: nil, "serial,secret"))
         == ["2 7 totp 30 6"])
+    let skipped = try self.list(
+      "Nummer,Initialisierungswert\n7,\(base32)\n", in: nil, "serial,secret")
+    #expect(skipped.headLine == 1)
+    #expect(try self.list("7,\(base32)\n", in: nil, "serial,secret").headLine == nil)
   }
 
   @Test func `puts no secret where a serial number goes, and no sign of a spreadsheet`() throws {
@@ -193,7 +225,9 @@ import Testing
 
   @Test(
     arguments: [
-      ("", .empty), ("\n# nothing\n", .empty), ("serial,secret\n", .empty), ("1 2\n", .noSeparator),
+      ("", .empty), ("\n# nothing\n", .empty), ("serial,secret\n", .empty),
+      ("1 2\n", .noSeparator(hasBlanks: true)), ("1\n", .noSeparator(hasBlanks: false)),
+      ("\u{feff}\n <?xml version=\"1.0\", x?>\n", .markup),
       ("serial,model,type\n", .noColumn(.secret)),
       ("secret,model,user\n1,2,3\n", .noColumn(.serial)),
       ("secret,seed,serial\n1,2,3\n", .doubleColumn(.secret)), ("1,\0", .notText),

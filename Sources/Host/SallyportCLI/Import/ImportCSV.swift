@@ -59,7 +59,7 @@ struct ImportCSV: Verb {
       store: store, context: context, recorder: try context.recorder(shared), dryRun: dryRun,
       file: file)
     var report = try importer.run(list.tokens, leftOut: list.leftOut)
-    report.columns = list.columnsTold
+    report.told = list.columnsTold
     context.output(shared).answer(report.facts(source: "csv"), report.text(shared.store))
   }
 }
@@ -98,8 +98,9 @@ struct TokenStandard: ParsableArguments {
 }
 
 extension TokenList {
-  /// How each column of the head was read; nil without a head.
+  /// How each column of the head was read; or which line was left out as a head.
   fileprivate var columnsTold: String? {
+    if let headLine { return "Line \(headLine) was taken for the head, and for no token." }
     func name(_ bytes: [UInt8]) -> String { "\"\(printable(bytes, limit: 64))\"" }
     let used = heads.filter { $0.column != .other }
     let unused = heads.filter { $0.column == .other && !$0.name.isEmpty }.map { name($0.name) }
@@ -114,8 +115,11 @@ extension TokenListError {
   /// With more lines than this, the rest is counted.
   private static let mostLines = 100
 
-  /// Says which lines are wrong, and returns what it means.
-  func command(for path: String, _ context: Context) -> CommandError {
+  /// Says which lines are wrong, and returns what it means. `more`: hints about lines.
+  func command(
+    for path: String, _ context: Context,
+    hinting more: @escaping @Sendable (Invocation) -> [String] = { _ in [] }
+  ) -> CommandError {
     let file = shownSource(path)
     func wrong(_ text: String, _ hints: @escaping @Sendable (Invocation) -> [String] = { _ in [] })
       -> CommandError
@@ -126,9 +130,16 @@ extension TokenListError {
       [$0.again(["--columns", "serial,secret"], remark: "with the names of its columns")]
     }
     switch self {
-    case .notText: return wrong("no text in UTF-8; save it as CSV")
+    case .notText: return wrong("no text in UTF-8; save it as \"CSV UTF-8\"")
     case .empty: return wrong("no token in it")
-    case .noSeparator: return wrong("no comma, semicolon or tab in its first line", columns)
+    case .markup:
+      return wrong("XML, and no list") {
+        [Invocation(verb: $0.verb, store: $0.store).of("pskc", path, remark: "a key container")]
+      }
+    case .noSeparator(let hasBlanks):
+      return wrong("no comma, semicolon or tab in its first line") {
+        hasBlanks ? [$0.piped(from: path, by: ["tr", "-s", " ", ","], isInput: true)] : []
+      }
     case .noColumn(let column): return wrong("its head names no column \(column.rawValue)", columns)
     case .doubleColumn(let column):
       return wrong("its head names two columns \(column.rawValue)", columns)
@@ -151,7 +162,7 @@ extension TokenListError {
       for one in problems.prefix(TokenListError.mostLines) {
         context.terminal.write(Array("sallyport: \(file): \(one.told)\n".utf8), to: .aside)
       }
-      return wrong("\(counted(problems.count, "line")) wrong")
+      return wrong("\(counted(problems.count, "line")) wrong", more)
     }
   }
 }

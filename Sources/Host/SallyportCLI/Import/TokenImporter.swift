@@ -31,6 +31,7 @@ struct TokenImporter {
     }
     let now = try context.time()
     var (new, problems): ([Token], [TokenProblem]) = ([], [])
+    var inTheWay: [(serial: String, isHeld: Bool)] = []
     for one in listed {
       let made = try token(one, at: now)
       let mark = try mark(one.secret)
@@ -38,10 +39,12 @@ struct TokenImporter {
         if !before.isSame(as: made) {
           problems.append(
             TokenProblem(line: one.line, "\(one.serial.text) is there, as another one"))
+          inTheWay.append((one.serial.text, before.holder != nil))
         }
       } else if inventory.broken.contains(Path(one.serial.fileName).text) {
         problems.append(
           TokenProblem(line: one.line, "\(one.serial.text) is there, and cannot be read"))
+        inTheWay.append((one.serial.text, false))
       } else if let other = owners[mark] {
         problems.append(TokenProblem(line: one.line, "the secret is that of \(other.text)"))
       } else {
@@ -49,7 +52,12 @@ struct TokenImporter {
         new.append(made)
       }
     }
-    if !problems.isEmpty { throw TokenListError.problems(problems).command(for: file, context) }
+    if !problems.isEmpty {
+      let some = inTheWay
+      throw TokenListError.problems(problems).command(for: file, context) { [some] in
+        $0.making(wayOf: some)
+      }
+    }
     if !dryRun, !new.isEmpty { try add(new) }
     return TokenImportReport(
       listed: listed, already: Set(listed.map(\.serial)).intersection(there.keys), leftOut: leftOut,
@@ -122,6 +130,20 @@ extension TokenImporter {
   }
 }
 
+extension Invocation {
+  /// What ends tokens of the inventory that are others than those of a list: one that somebody has
+  /// is first taken back. Of many, some.
+  fileprivate func making(wayOf tokens: [(serial: String, isHeld: Bool)]) -> [String] {
+    let own = Invocation(verb: "token", store: store)
+    let held = tokens.filter(\.isHeld).prefix(4).map {
+      own.command("token unassign", commandWords([$0.serial]))
+    }
+    guard !tokens.isEmpty else { return [] }
+    let all = commandWords(tokens.prefix(8).map(\.serial))
+    return held + [own.command("token forget", all, remark: "what is there; then import again")]
+  }
+}
+
 extension CommandError {
   /// `done`: how many are there all the same. The same command again adds the rest.
   fileprivate static func notAdded(_ trouble: StoreTrouble, done: Int, of count: Int)
@@ -148,8 +170,8 @@ struct TokenImportReport {
   let already: Set<TokenSerial>
   let leftOut: Int
   let dryRun: Bool
-  /// How the head was read.
-  var columns: String?
+  /// How the head, or the file of the key, was read.
+  var told: String?
 
   private var new: Int { listed.count - already.count }
 
@@ -160,13 +182,51 @@ struct TokenImportReport {
     if leftOut > 0 { parts.append("\(counted(leftOut, "line")) about something else") }
     if new == 0 { return parts.joined(separator: ", ") + "." }
     var lines = [parts.joined(separator: ", ") + ". Nobody has them yet."]
-    if let columns { lines.append(columns) }
+    lines += [kinds, assumed, told].compactMap { $0 }
     let owned = listed.count { $0.user != nil }
     if owned > 0 {
       lines.append("The file says whose \(owned) of them are; that is not stored.")
     }
-    let assign = Invocation(verb: "token", store: store).command("token assign", "SERIAL USER")
+    let assign = Invocation(verb: "token", store: store).command("token assign", firstPair)
     return (lines + ["Next: \(assign)"]).joined(separator: "\n")
+  }
+
+  /// `Kind: TOTP, 6 digits, 30 s.`
+  private var kinds: String {
+    var counts: [(kind: String, count: Int)] = []
+    for one in listed {
+      let kind = description(of: one.parameters)
+      if let place = counts.firstIndex(where: { $0.kind == kind }) {
+        counts[place].count += 1
+      } else {
+        counts.append((kind, 1))
+      }
+    }
+    if counts.count == 1 { return "Kind: \(counts[0].kind)." }
+    return "Kinds: \(counts.map { "\($0.count) of \($0.kind)" }.joined(separator: "; "))."
+  }
+
+  /// What the file does not say of the codes, and is as it is by the options or by default.
+  private var assumed: String? {
+    let names: [(column: TokenColumn, name: String)] = [
+      (.type, "time or counter"), (.period, "time step"), (.digits, "digits"),
+      (.algorithm, "hash function"),
+    ]
+    let missing = names.filter { pair in listed.contains { $0.assumed.contains(pair.column) } }
+    if missing.isEmpty { return nil }
+    let list = missing.map(\.name).joined(separator: ", ")
+    return "Not in the file but assumed: \(list). A first code tells whether that is right."
+  }
+
+  /// The first token whose user the file names, and this user.
+  private var firstPair: String {
+    for one in listed where !already.contains(one.serial) {
+      guard let user = one.user, shownName(user) != nil, let name = UserName(user)?.typed else {
+        continue
+      }
+      return commandWords([one.serial.text, name])
+    }
+    return "SERIAL USER"
   }
 
   struct Facts: Encodable {
@@ -174,6 +234,7 @@ struct TokenImportReport {
       let serial, result: String
       let line: Int
       @OrNull var user: String?
+      let assumed: [String]
     }
     let source: String
     let dryRun: Bool
@@ -192,7 +253,8 @@ struct TokenImportReport {
           Facts.One(
             serial: one.serial.text,
             result: already.contains(one.serial) ? "already-there" : "imported", line: one.line,
-            user: one.user.map { printable($0, limit: 255) }))
+            user: one.user.map { printable($0, limit: 255) },
+            assumed: one.assumed.map(\.rawValue)))
       })
   }
 }

@@ -32,8 +32,10 @@ struct ContainerKey {
     case "hmac-sha512": hash = 512
     case let other: throw .unsupported("the MAC \(other)")
     }
-    // RFC 6030 §6.1.1: without a key of its own it is that of the encryption.
+    // RFC 6030 §6.1.1 leaves it to an agreement what a MAC without a key of its own is made by:
+    // others take the key of the encryption.
     guard let macKey = method["MACKey"] else {
+      if method["MACKeyReference"] != nil { throw .unsupported("a MAC by a key that is elsewhere") }
       mac = (hash, key)
       return
     }
@@ -60,7 +62,7 @@ struct ContainerKey {
     }
   }
 
-  /// PBKDF2 (RFC 2898), as XML Encryption 1.1 writes it.
+  /// PBKDF2 (RFC 6030 §6.2, RFC 2898), as XML Encryption 1.1 writes it.
   private static func derive(_ method: XMLElement?, _ text: XMLText, _ passphrase: Secret)
     throws(Error) -> Secret
   {
@@ -161,7 +163,7 @@ struct ContainerKey {
   }
 
   /// The first block is the initialization vector; the last byte says how many bytes pad the last
-  /// block (XML Encryption 1.1 §5.2.2).
+  /// block (RFC 6030 §6.4, XML Encryption 1.1 §5.2).
   private static func decrypted(_ cipher: Secret, by key: Secret) throws(Error) -> Secret {
     guard let vector = cipher.slice(0..<16), let input = cipher.slice(16..<cipher.count),
       let output = Secret(count: input.count)

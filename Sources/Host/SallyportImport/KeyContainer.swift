@@ -163,7 +163,8 @@ private struct KeyPackageReader {
     if let response = asked?["ResponseFormat"] {
       let encoding = response.attributes["Encoding"] ?? "DECIMAL"
       if encoding != "DECIMAL" { throw problem(one, "its codes are not decimal") }
-      if ["true", "1"].contains(response.attributes["CheckDigits"] ?? "") {
+      for name in ["CheckDigits", "CheckDigit"]
+      where ["true", "1"].contains(response.attributes[name] ?? "") {
         throw problem(one, "its codes have a check digit")
       }
     }
@@ -173,10 +174,17 @@ private struct KeyPackageReader {
     }
     let uses = policy.children.filter { $0.name == "KeyUsage" }.compactMap { text.string($0) }
     if !uses.isEmpty, !uses.contains("OTP") { throw problem(one, "its key is not for codes") }
-    for (name, what) in [
+    let dates = [
       ("StartDate", "when a key may first be used"), ("ExpiryDate", "when a key expires"),
       ("NumberOfTransactions", "how often a key may be used"),
-    ] where policy[name] != nil { note("\(what) is not gone by") }
+    ]
+    // RFC 6030 §5: what is not understood forbids the use.
+    let known = dates.map { $0.0 } + ["PINPolicy", "KeyUsage"]
+    if let other = policy.children.first(where: { !known.contains($0.name) }) {
+      throw problem(
+        one, "a rule of use that is not known: \(printable(other.name.utf8, limit: 64))")
+    }
+    for (name, what) in dates where policy[name] != nil { note("\(what) is not gone by") }
   }
 
   private func parameters(_ one: XMLElement) throws(TokenProblem) -> CodeParameters {
@@ -234,7 +242,7 @@ private struct KeyPackageReader {
   private func lastCounter(_ one: XMLElement, _ parameters: CodeParameters) throws(TokenProblem)
     -> UInt64?
   {
-    // RFC 6030 §4.2: Time is how many time steps had passed, when somebody wrote it, not where they
+    // RFC 6030 §4.1: Time is how many time steps had passed, when somebody wrote it, not where they
     // begin. Codes until then are out of every window by now, and one that lies in the future
     // would lock the token: it is ignored.
     guard parameters.type == .hotp else { return nil }

@@ -8,8 +8,8 @@ final class XMLElement {
   /// In which it begins, counted from 1.
   let line: Int
   fileprivate(set) var children: [XMLElement] = []
-  /// The parts of the source that are its own text.
-  fileprivate(set) var parts: [Range<Int>] = []
+  /// The parts of the source that are its own text; one of CDATA is as it is, without references.
+  fileprivate(set) var parts: [(range: Range<Int>, isAsItIs: Bool)] = []
 
   fileprivate init(_ name: String, _ attributes: [String: String], line: Int) {
     (self.name, self.attributes, self.line) = (name, attributes, line)
@@ -66,9 +66,12 @@ struct XMLText {
   /// secrets.
   func string(_ element: XMLElement?) -> String? {
     guard let element else { return nil }
-    guard element.parts.reduce(0, { $0 + $1.count }) <= 4096 else { return nil }
-    let raw = element.parts.flatMap { bytes.bytes(in: $0) }
-    let text = String(decoding: XMLText.unescaped(raw), as: UTF8.self)
+    guard element.parts.reduce(0, { $0 + $1.range.count }) <= 4096 else { return nil }
+    let read = element.parts.flatMap { part in
+      let raw = bytes.bytes(in: part.range)
+      return part.isAsItIs ? raw : XMLText.unescaped(raw)
+    }
+    let text = String(decoding: read, as: UTF8.self)
     return String(
       text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
   }
@@ -89,7 +92,7 @@ struct XMLText {
 
   private func each(in element: XMLElement, _ body: (UInt8) -> Void) {
     for part in element.parts {
-      for index in part where !XMLText.isBlank(bytes[index]) { body(bytes[index]) }
+      for index in part.range where !XMLText.isBlank(bytes[index]) { body(bytes[index]) }
     }
   }
 
@@ -103,7 +106,7 @@ struct XMLText {
       let start = place + 9
       try skip(to: "]]>", from: start)
       guard let last = open.last else { throw Error(line: line) }
-      last.parts.append(start..<place - 3)
+      last.parts.append((start..<place - 3, true))
     } else if starts("<?") {
       try skip(to: "?>", from: place + 2)
     } else if starts("<!") {
@@ -118,7 +121,7 @@ struct XMLText {
   private mutating func text() throws(Error) {
     let end = bytes.first(UInt8(ascii: "<"), in: place..<bytes.count) ?? bytes.count
     if let last = open.last {
-      last.parts.append(place..<end)
+      last.parts.append((place..<end, false))
     } else {
       guard (place..<end).allSatisfy({ XMLText.isBlank(bytes[$0]) }) else {
         throw Error(line: line)

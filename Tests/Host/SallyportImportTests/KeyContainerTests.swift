@@ -111,9 +111,29 @@ import Testing
     #expect(throws: KeyContainer.Error.unsupported("a MAC by a key of 20 bytes")) {
       try self.read(weak, by: secret)
     }
+    let elsewhere = text.replacingOccurrences(
+      of: "<pskc:MACKey>\(value(macKey))\n</pskc:MACKey>", with: "<pskc:MACKeyReference/>")
+    #expect(throws: KeyContainer.Error.unsupported("a MAC by a key that is elsewhere")) {
+      try self.read(elsewhere, by: secret)
+    }
     let noMAC = text.replacingOccurrences(of: "MACMethod", with: "NoMethod")
     #expect(throws: KeyContainer.Error.unsupported("values without a MAC")) {
       try self.read(noMAC, by: secret)
+    }
+  }
+
+  @Test func `has a key that a file can be read as`() throws {
+    for (text, told) in [
+      ("31323334353637383930313233343536\n", ["16 hexadecimal", "24 base64", "32 bytes"]),
+      ("0x31323334 35363738\n39303132 33343536", ["16 hexadecimal"]),
+      ("MTIzNDU2Nzg5MDEyMzQ1Ng==\n", ["16 base64", "24 bytes"]),
+      ("+-1234567890123\0\n", ["16 bytes"]), ("12345", []), ("", []), ("0x", []),
+    ] {
+      let keys = ContainerKeyForm.keys(in: try TestSupport.secret(text))
+      #expect(keys.map { "\($0.key.count) \($0.form)" } == told, "\(text)")
+      #expect(
+        keys.first.map { $0.form == .bytes || TestSupport.text($0.key) == "1234567890123456" }
+          != false)
     }
   }
 
@@ -163,12 +183,13 @@ import Testing
     #expect(token.clockOffset == -180 && token.user == Array("CN=alice".utf8))
     // A count of steps that had passed, not where they begin; digits by their number.
     let passed = plain("", more: "<Time><PlainValue>58000000</PlainValue></Time>")
-      .replacingOccurrences(of: "<SerialNo>1<", with: "<SerialNo>&#49;&#x32;&#x;<")
+      .replacingOccurrences(
+        of: "<SerialNo>1<", with: "<SerialNo>&#49;&#x32;&#x;<![CDATA[&#51;&amp;]]><")
     #expect(throws: KeyContainer.Error.self) {
       try self.read(passed.replacing("#x;", with: "#47;"))
     }
     let counted = try read(passed.replacing("&#x;", with: "")).tokens[0]
-    #expect(counted.serial.text == "12" && counted.lastAccepted == nil)
+    #expect(counted.serial.text == "12&#51;&amp;" && counted.lastAccepted == nil)
     let noted = try read(plain("<Policy><ExpiryDate>2027-01-01T00:00:00Z</ExpiryDate></Policy>"))
     #expect(noted.unheeded == ["when a key expires is not gone by"])
     let signed = plain("").replacingOccurrences(
@@ -187,10 +208,15 @@ import Testing
       "a PIN goes with its codes"
     ),
     ("<Policy><KeyUsage>CR</KeyUsage></Policy>", "totp", "", "its key is not for codes"),
+    ("<Policy><Moon/></Policy>", "totp", "", "a rule of use that is not known: Moon"),
     (
       "<AlgorithmParameters><ResponseFormat Encoding=\"ALPHANUMERIC\"/></AlgorithmParameters>",
       "totp",
       "", "its codes are not decimal"
+    ),
+    (
+      "<AlgorithmParameters><ResponseFormat CheckDigit=\"1\"/></AlgorithmParameters>", "totp", "",
+      "its codes have a check digit"
     ),
     (
       "<AlgorithmParameters><ResponseFormat CheckDigits=\"true\"/></AlgorithmParameters>", "totp",

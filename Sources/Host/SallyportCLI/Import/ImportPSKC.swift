@@ -21,7 +21,8 @@ struct ImportPSKC: Verb {
 
   @Option(
     help: ArgumentHelp(
-      "Decrypt with the key in this file: 16, 24 or 32 bytes, as they are or in hexadecimal.",
+      "Decrypt with the key in this file: 16, 24 or 32 bytes, as they are, in hexadecimal or "
+        + "base64.",
       valueName: "file"))
   var keyFile: String?
 
@@ -56,26 +57,56 @@ struct ImportPSKC: Verb {
     let store = try context.store(shared)
     let output = context.output(shared)
     let content = try listContent(of: file, context, longest: KeyContainer.longest)
-    let container: KeyContainer
-    let secret = try self.secret(output)
-    do throws(KeyContainer.Error) {
-      container = try KeyContainer(content, by: secret, period: period ?? 30)
-    } catch {
-      throw error.command(for: file, context)
-    }
+    let (container, told) = try container(content, context, output)
     for text in container.unheeded { output.warn("\(shownSource(file)): \(text)") }
     let importer = TokenImporter(
       store: store, context: context, recorder: try context.recorder(shared), dryRun: dryRun,
       file: file)
-    let report = try importer.run(container.tokens)
+    var report = try importer.run(container.tokens)
+    report.told = told
     output.answer(report.facts(source: "pskc"), report.text(shared.store))
   }
 
-  private func secret(_ output: Output) throws(CommandError) -> ContainerSecret? {
-    if passphrase {
-      return .passphrase(try output.ask("Passphrase: ", echo: false, or: .nothingChanged))
+  /// And how the file of the key was read. Where it can be read in several ways, the MACs of the
+  /// container tell which is right.
+  private func container(_ content: Secret, _ context: Context, _ output: Output)
+    throws(CommandError) -> (KeyContainer, told: String?)
+  {
+    guard let keyFile else {
+      let phrase =
+        passphrase ? try output.ask("Passphrase: ", echo: false, or: .nothingChanged) : nil
+      do throws(KeyContainer.Error) {
+        return (try read(content, by: phrase.map { .passphrase($0) }), nil)
+      } catch {
+        throw error.command(for: file, context)
+      }
     }
-    guard let keyFile else { return nil }
+    let keys = try keys(of: keyFile, output)
+    var errors: [KeyContainer.Error] = []
+    for (key, form) in keys {
+      do throws(KeyContainer.Error) {
+        let container = try read(content, by: .key(key))
+        return (container, "The key has \(key.count) bytes, read \(form.words).")
+      } catch {
+        errors.append(error)
+      }
+    }
+    // A key of another length says less than one that was tried.
+    let error = errors.first { $0 == .wrongKey } ?? errors.first ?? .wrongKey
+    let ways = keys.map { "\($0.key.count) bytes \($0.form.words)" }
+    throw error.command(for: file, context, tried: ways)
+  }
+
+  private func read(_ content: Secret, by secret: ContainerSecret?) throws(KeyContainer.Error)
+    -> KeyContainer
+  {
+    try KeyContainer(content, by: secret, period: period ?? 30)
+  }
+
+  /// At least one.
+  private func keys(of keyFile: String, _ output: Output) throws(CommandError)
+    -> [(key: Secret, form: ContainerKeyForm)]
+  {
     let text: Secret
     do throws(SystemError) {
       let file = try OpenFile.regular(keyFile, following: false)
@@ -84,29 +115,30 @@ struct ImportPSKC: Verb {
     } catch {
       throw .secretFile(keyFile, errno: error.number)
     }
-    if let key = text.key { return .key(key) }
+    let keys = ContainerKeyForm.keys(in: text)
+    if !keys.isEmpty { return keys }
     throw CommandError(
       .badData,
-      "\(shownPath(keyFile)): no key of 16, 24 or 32 bytes, as they are or in hexadecimal",
+      "\(shownPath(keyFile)): no key of 16, 24 or 32 bytes, as they are, in hexadecimal or base64",
       hints: lookingAt(keyFile))
   }
 }
 
-extension Secret {
-  /// A key of AES that a file has, as it is or in hexadecimal; nil for anything else.
-  fileprivate var key: Secret? {
-    let lengths = [16, 24, 32]
-    guard let text = slice(0..<count) else { return nil }
-    for index in 0..<text.count where text[index] == 0x0a || text[index] == 0x0d {
-      text.set(index, to: 0x20)
+extension ContainerKeyForm {
+  fileprivate var words: String {
+    switch self {
+    case .bytes: "as they are"
+    case .hexadecimal: "in hexadecimal"
+    case .base64: "in base64"
     }
-    if let key = try? Hexadecimal.decode(text), lengths.contains(key.count) { return key }
-    return lengths.contains(count) ? self : nil
   }
 }
 
 extension KeyContainer.Error {
-  fileprivate func command(for path: String, _ context: Context) -> CommandError {
+  /// `ways`: as what the file of the key was tried, where it is a question.
+  fileprivate func command(for path: String, _ context: Context, tried ways: [String] = [])
+    -> CommandError
+  {
     let file = shownSource(path)
     func wrong(_ text: String, _ options: [String] = [], remark: String = "") -> CommandError {
       CommandError {
@@ -126,7 +158,9 @@ extension KeyContainer.Error {
     case .otherKeyWanted(let passphrase):
       let what = passphrase ? "a passphrase" : "a key"
       return wrong("its secrets are encrypted by \(what)", needed(passphrase))
-    case .wrongKey: return wrong("a wrong key, or the file was changed")
+    case .wrongKey:
+      let tried = ways.isEmpty ? "" : " (read as \(ways.joined(separator: " and ")))"
+      return wrong("a wrong key\(tried), or the file was changed")
     case .unsupported(let what):
       return wrong("\(printable(what.utf8, limit: 100)): not supported")
     case .problems(let problems):

@@ -67,9 +67,29 @@ extension Authenticator {
       case .refused(let first):
         let text = before == nil ? text(of: first) : pairText(of: first)
         output.say("\(text) \(counted(left, "more code")) can be typed.")
+        let other = try computing { () throws(CryptoError) in
+          try otherKind(fitting: typed, for: user, at: now, under: policy)
+        }
+        if let other { output.say(otherKindText(other)) }
       }
     }
     throw .noRightCode(consequence)
+  }
+
+  private func otherKindText(_ other: CodeParameters) -> String {
+    var options: [String] = []
+    if case .totp(let period) = other.type, other.type != parameters.type {
+      options += ["--period", "\(period)"]
+    }
+    if other.digits != parameters.digits { options += ["--digits", "\(other.digits.rawValue)"] }
+    if other.algorithm != parameters.algorithm {
+      options += ["--algorithm", AlgorithmOption(other.algorithm).rawValue]
+    }
+    return """
+      It is right for \(description(of: other)): the token is here as another kind.
+      Stop with Control-C, and enroll it with, or forget it and import its list with
+      \(options.joined(separator: " ")).
+      """
   }
 
   private func pairText(of second: FirstCode) -> String {

@@ -75,6 +75,16 @@ struct `A verifier that is started again` {
     #expect(two.complaints.isEmpty)
   }
 
+  /// As after a restart of PostgreSQL: what was acknowledged is there.
+  @Test func `takes a server that has all it has seen for whole`() throws {
+    let one = try start("one")
+    let two = try start("two")
+    _ = try one.ask("UPDATE worker SET posted = 'before' WHERE verifier = 'one'")
+    try two.database.watch()
+    #expect(try start("one").distrust() == 0)
+    #expect(try one.distrust() == 0)
+  }
+
   @Test func `waits for the one that was there longer`() throws {
     let one = try start("one")
     let two = try start("two")

@@ -121,6 +121,65 @@ struct `Rows that are put back under verifiers that run` {
     #expect(try one.distrust() == 1)
   }
 
+  /// What a verifier has seen before the loss ends nothing a second time, however late she comes.
+  @Test func `end her codes once, also where both have seen her`() throws {
+    let fleet = try PutBack()
+    let both = [fleet.one, fleet.two]
+    let stranger = "user-\(UUID().uuidString)"
+    func count(_ verifier: Verifier) throws {
+      let name = try #require(UserName(Array(stranger.utf8)))
+      _ = try verifier.store(for: stranger).countLogin(of: Account(name: name, uid: 1000))
+    }
+    #expect(try fleet.one.type(code(0), as: fleet.counter).isIn)
+    try count(fleet.one)
+    try fleet.copy()
+    try fleet.use()
+    for (verifier, times) in [(fleet.one, 1), (fleet.two, 3)] {
+      for _ in 0..<times { try count(verifier) }
+    }
+    #expect(try fleet.two.type(code(2), as: fleet.counter).isIn)
+    #expect(try fleet.two.type(code(fleet.step + 1), as: fleet.clock, at: fleet.now + 30).isIn)
+    try fleet.beat()
+    try fleet.putBack(PutBack.copied)
+    #expect(try fleet.settle() == 1)
+    for (verifier, later) in zip(both, [10_800, 10_860] as [Int64]) {
+      let time = fleet.now + later
+      #expect(try verifier.type(code(UInt64(time / 30)), as: fleet.clock, at: time).isIn)
+    }
+    #expect(try fleet.one.type(code(11), as: fleet.counter).isIn)
+    #expect(try fleet.two.type(code(12), as: fleet.counter).isIn)
+    for _ in 0..<2 { for verifier in both { try count(verifier) } }
+    #expect(!both.contains { $0.complaints.contains { $0.contains("older than one that was") } })
+    #expect(try fleet.one.distrust() == 1)
+  }
+
+  @Test func `concern her alone where the loss was found since they were seen`() throws {
+    let one = try Verifier("one", in: try OwnDatabase())
+    func mark(_ name: String) throws -> NameMark {
+      try one.database.rollbackGuard.mark(of: Array(name.utf8))
+    }
+    let number = one.database.books.withLock { $0.highest }
+    one.database.suspect((try mark("alice"), number))
+    try one.database.distrust()
+    _ = try one.database.beginCommand()
+    one.database.suspect((try mark("bob"), one.database.books.withLock { $0.highest }))
+    #expect(try one.database.takeSuspicion() == [mark("bob")])
+  }
+
+  /// Of two questions the one that was asked first may be read last.
+  @Test func `are those of the latest row of the fleet that was seen`() throws {
+    let one = try Verifier("one", in: try OwnDatabase())
+    let before = one.database.books.withLock { $0.highest }
+    let (rows, _) = try one.database.ask(
+      Statement.load, [.bytes(Array("alice".utf8)), .bytes(Array("bob".utf8))])
+    #expect(one.database.fleet(rows, 0, from: 4, since: before)?.distrust == before)
+    try one.database.distrust()
+    let now = one.database.books.withLock { $0.highest }
+    #expect(now > before)
+    #expect(one.database.fleet(rows, 0, from: 4, since: before)?.distrust == now)
+    #expect(one.database.fleet(rows, 0, from: 4, since: now) == nil)
+  }
+
   @Test func `concern one person where no other row went back, and all where another did`() throws {
     let fleet = try PutBack()
     let (one, two) = (fleet.one, fleet.two)
@@ -173,8 +232,9 @@ struct `Rows that are put back under verifiers that run` {
     #expect(DistrustNumber.next(after: 1 << 20 - 1, at: -1) == 1 << 20)
   }
 
-  /// As an administrator makes it who has only the key.
-  @Test func `are no other database, which waits for who adopts it`() throws {
+  /// As an administrator makes it who has only the key, or somebody without it.
+  @Test(arguments: ["NULL", "sha256(incarnation)"])
+  func `are no other database, which waits for who adopts it`(_ spoiled: String) throws {
     let (own, other) = (try OwnDatabase(), try OwnDatabase())
     let path = FileManager.default.temporaryDirectory.path + "/incarnation-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -197,7 +257,7 @@ struct `Rows that are put back under verifiers that run` {
       #expect(soon { !one.database.isAway })
     }
     #expect(try one.distrust() == 0)
-    _ = try one.ask("UPDATE fleet SET incarnation = NULL")
+    _ = try one.ask("UPDATE fleet SET incarnation = \(spoiled)")
     service_count_up(one.database.losses, 1)
     #expect(soon { one.database.isAway })
     let command = try Database(

@@ -57,9 +57,9 @@ package final class Database: Sendable {
     /// How often in a row another verifier had raised the watch's row.
     var strangers = 0
     /// Rows of a person could not be believed, and when it is looked at others' next; whose rows
-    /// went back meanwhile.
+    /// went back meanwhile, under which number of distrust.
     var (isSuspicious, nextLook): (Bool, UInt64) = (false, 0)
-    var wentBack: Set<NameMark> = []
+    var wentBack: [NameMark: UInt64] = [:]
     /// All logins are refused.
     var isAway = true
     /// This verifier's clock is off.

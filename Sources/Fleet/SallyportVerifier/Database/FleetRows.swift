@@ -16,6 +16,7 @@ extension Statement {
 extension Database {
   /// Throws where this program, or its key, is not one of this fleet.
   func fleet(by line: DatabaseConnection) throws(DatabaseFault) -> FleetRow {
+    let before = books.withLock { $0.highest }
     let rows = try line.ask(Statement.fleet)
     guard rows.count == 1, let row = FleetRow(rows, 0, from: 0), let schema = rows.number(0, 6)
     else { throw .unusable("the fleet row is missing: sallyport-verifier init") }
@@ -42,9 +43,9 @@ extension Database {
     }
     books.withLock { books in
       // What was acknowledged under a higher number may be gone with that one.
-      if row.distrust < books.highest { books.lose(under: books.highest) }
-      books.highest = max(books.highest, row.distrust)
-      books.fleet = (seal, row)
+      if row.distrust < before { books.lose(under: before) }
+      guard row.distrust >= books.highest else { return }
+      (books.highest, books.fleet) = (row.distrust, (seal, row))
     }
     return row
   }
@@ -81,8 +82,8 @@ extension Database {
   }
 
   /// The same of a row that came with others; nil: it was changed by somebody without the key, or
-  /// is an older one. `before`: the highest number of distrust that was known before they were
-  /// asked for.
+  /// is an older one. Where a later one was seen since they were asked for, that. `before`: the
+  /// highest number of distrust that was known before they were asked for.
   func fleet(_ rows: Rows, _ row: Int, from column: Int, since before: UInt64) -> FleetRow? {
     guard let found = FleetRow(rows, row, from: column),
       let seal = rows.bytes(row, column + 4)
@@ -95,12 +96,14 @@ extension Database {
       if found.distrust < before {
         lose("the row of the fleet is older than one that was seen", lost: before)
       }
-      let isNew = books.withLock { books in
-        guard found.distrust >= books.highest else { return false }
-        (books.fleet, books.highest) = ((seal, found), found.distrust)
-        return true
+      let latest: FleetRow? = books.withLock { books in
+        guard found.distrust < books.highest else {
+          (books.fleet, books.highest) = ((seal, found), found.distrust)
+          return found
+        }
+        return found.distrust < before ? nil : books.fleet?.row
       }
-      guard isNew else { return nil }
+      guard let latest, latest == found else { return latest }
     }
     guard found.needs <= Schema.number else {
       lose("the tables need version \(found.needs) of sallyport-verifier, this is \(Schema.number)")
@@ -128,20 +131,29 @@ extension Database {
     try distrust(by: line, upTo: isCompared ? clock() : fleetTime(by: line), unlessAbove: lost)
   }
 
-  /// The latest time of a clock by which codes were verified, in milliseconds since 1970.
+  /// The latest time of a clock by which codes were verified, in milliseconds since 1970: this
+  /// verifier's, or the database's where other verifiers that live agree with that one alone. So
+  /// nobody who writes to the tables has another time written down.
   private func fleetTime(by line: DatabaseConnection) throws(DatabaseFault) -> Int64 {
     let rows = try line.ask(Statement.clocks)
-    guard rows.count > 0 else { return clock() }
-    // Somebody who writes to the table may have put any number there: nothing overflows.
+    let mine = clock()
+    guard rows.count > 0 else { return mine }
     func time(_ row: Int, _ column: Int) -> Int64 {
       Int64(min(rows.number(row, column) ?? 0, 1 << 50))
     }
-    let offsets = (0..<rows.count).map { time($0, 0) - time($0, 1) }
-    let reliable = offsets.indices.filter { index in
-      let others = offsets.indices.filter { $0 != index }.map { offsets[$0] }
-      return ClockWatch.verdict(offsets[index], others) != .aside
+    let there = time(0, 2)
+    func isAgreed(_ offset: Int64) -> Bool {
+      (0..<rows.count).contains { row in
+        let age = there - time(row, 1)
+        return abs(age) <= Self.lifetime && rows.bytes(row, 3) != verifier
+          && abs(time(row, 0) - time(row, 1) - offset) <= ClockWatch.most
+      }
     }
-    return time(0, 2) + (reliable.map { offsets[$0] }.max() ?? 0)
+    switch (isAgreed(mine - there), isAgreed(0)) {
+    case (true, false): return mine
+    case (false, true): return there
+    case (true, true), (false, false): return max(mine, there)
+    }
   }
 
   private func distrust(

@@ -15,11 +15,12 @@ extension Statement {
 // what this verifier has seen of her. Where another one's is behind as well, rows were put back, as
 // in a restore of some of them, and other people's may be, whom this verifier has not seen.
 extension Database {
-  /// Has the watch look at others. `user`: whose row went back; nil: it was changed otherwise.
-  func suspect(_ user: NameMark?) {
+  /// Has the watch look at others. `user`: whose row went back, under which number of distrust;
+  /// nil: it was changed otherwise.
+  func suspect(_ user: (NameMark, distrust: UInt64)?) {
     books.withLock { books in
       books.isSuspicious = true
-      if let user { books.wentBack.insert(user) }
+      if let user { books.wentBack[user.0] = user.distrust }
     }
     service_count_up(losses, 1)
   }
@@ -32,14 +33,14 @@ extension Database {
   /// may want to refuse; from a restore more than one come back.
   private static let least = 2
 
-  /// Whose rows went back, where it is time to look; nil: it is not.
+  /// Whose rows went back since the last distrust, where it is time to look; nil: it is not.
   func takeSuspicion() -> Set<NameMark>? {
     let now = sys_monotonic()
     return books.withLock { books in
       guard books.isSuspicious, now >= books.nextLook else { return nil }
-      defer { (books.isSuspicious, books.wentBack) = (false, []) }
+      defer { (books.isSuspicious, books.wentBack) = (false, [:]) }
       books.nextLook = now + Self.interval
-      return books.wentBack
+      return Set(books.wentBack.filter { $0.value >= books.highest }.keys)
     }
   }
 

@@ -8,7 +8,7 @@ extension Statement {
 
   /// $1 a new one.
   fileprivate static let nameIncarnation = """
-    UPDATE fleet SET incarnation = $1 WHERE incarnation IS NULL
+    UPDATE fleet SET incarnation = $1 WHERE incarnation IS NOT DISTINCT FROM $2
     """
 }
 
@@ -89,7 +89,13 @@ extension Database {
     throws(DatabaseFault) -> [UInt8]?
   {
     if let found = try line.ask(Statement.incarnation).bytes(0, 0) { return try opened(found) }
-    guard isMade else { return nil }
+    return isMade ? try newIncarnation(by: line, insteadOf: nil) : nil
+  }
+
+  /// `old`: one that cannot be believed; nil: there is none.
+  private func newIncarnation(by line: DatabaseConnection, insteadOf old: [UInt8]?)
+    throws(DatabaseFault) -> [UInt8]
+  {
     let random: [UInt8]
     do throws(StoreTrouble) {
       let length = Self.incarnationLength
@@ -98,7 +104,7 @@ extension Database {
       throw .unusable("getrandom failed")
     }
     let new = try Self.sealing { () throws(CryptoError) in random + (try seal(of: random)) }
-    _ = try line.ask(Statement.nameIncarnation, [.bytes(new)])
+    _ = try line.ask(Statement.nameIncarnation, [.bytes(new), old.map { .bytes($0) } ?? .null])
     // Another verifier may have been faster.
     guard let found = try line.ask(Statement.incarnation).bytes(0, 0) else {
       throw .unusable("the fleet row is missing: sallyport-verifier init")
@@ -111,13 +117,19 @@ extension Database {
   }
 
   private func opened(_ found: [UInt8]) throws(DatabaseFault) -> [UInt8] {
+    guard try isOurs(found) else {
+      throw .unusable(
+        "its incarnation was modified by somebody without the key: sallyport-verifier "
+          + "adopt-database on each verifier")
+    }
+    return found
+  }
+
+  private func isOurs(_ found: [UInt8]) throws(DatabaseFault) -> Bool {
     let wanted = try Self.sealing { () throws(CryptoError) in
       try seal(of: Array(found.prefix(Self.incarnationLength)))
     }
-    guard constantTimeEquals(Array(found.dropFirst(Self.incarnationLength)), wanted) else {
-      throw .unusable("its incarnation was modified by somebody without the key")
-    }
-    return found
+    return constantTimeEquals(Array(found.dropFirst(Self.incarnationLength)), wanted)
   }
 
   /// For the command: from now on this verifier works with this database, and no code up to now
@@ -125,7 +137,13 @@ extension Database {
   package func adopt() throws(DatabaseFault) {
     guard let incarnationFile else { return }
     let line = try DatabaseConnection(words, worker: 1)
-    guard let there = try incarnation(by: line, orMake: true) else { return }
+    let found = try line.ask(Statement.incarnation).bytes(0, 0)
+    let there: [UInt8]
+    if let found, try isOurs(found) {
+      there = found
+    } else {
+      there = try newIncarnation(by: line, insteadOf: found)
+    }
     try distrust()
     try incarnationFile.write(Self.digits(of: there))
   }

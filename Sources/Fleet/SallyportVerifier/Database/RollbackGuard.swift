@@ -3,7 +3,7 @@ import SallyportCore
 import SallyportSupport
 import SallyportSystem
 
-/// What a verifier has seen of a user, in 56 bytes. If the database has less than that, a save was
+/// What a verifier has seen of a user, in 64 bytes. If the database has less than that, a save was
 /// lost, by a restored backup or a row that was put back.
 struct LastSeen: Equatable, Sendable {
   /// Of the state.
@@ -21,13 +21,14 @@ struct LastSeen: Equatable, Sendable {
   /// The distrust number under which the version was seen: after a later one it says nothing of
   /// others.
   let distrust: UInt64
+  let isEnrolled: Bool
 
   init(
     version: UInt64, serial: UInt64, digest: UInt64, distrust: UInt64, _ enrollment: Enrollment?,
     _ state: LoginState?
   ) {
     (self.version, self.serial, self.digest) = (version, serial, digest)
-    self.distrust = distrust
+    (self.distrust, isEnrolled) = (distrust, enrollment != nil)
     guard let enrollment, let state else { return }
     used = enrollment.backupCodes?.id == state.backupCodes?.setID ? state.backupCodes?.used ?? 0 : 0
     let kept = enrollment.kept.map { state.position(of: $0) }
@@ -42,7 +43,10 @@ struct LastSeen: Equatable, Sendable {
 
   /// Both merged, with the newer one's version.
   func joined(with newer: LastSeen) -> LastSeen {
-    guard newer.serial == serial else { return newer.serial > serial ? newer : self }
+    guard newer.serial == serial else {
+      let isAfterLoss = !isEnrolled && newer.distrust > distrust
+      return newer.serial > serial || isAfterLoss ? newer : self
+    }
     var both = newer.version >= version ? newer : self
     both.used = used | newer.used
     both.first = max(first, newer.first)

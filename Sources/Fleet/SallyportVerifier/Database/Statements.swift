@@ -105,7 +105,7 @@ enum Statement {
   /// What the verifiers' clocks and the database's said at the same time, and what its says now.
   static let clocks = """
     SELECT clock, (extract(epoch FROM now) * 1000)::bigint,
-      (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM worker
+      (extract(epoch FROM clock_timestamp()) * 1000)::bigint, verifier FROM worker
     WHERE worker = 0 AND clock IS NOT NULL
     """
 

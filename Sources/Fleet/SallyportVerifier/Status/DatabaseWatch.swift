@@ -10,8 +10,7 @@ extension Database {
   /// Looks at the database as a verifier does that begins. Throws where it cannot be used.
   package func begin() throws(DatabaseFault) {
     let connection = try DatabaseConnection(words, worker: 0)
-    _ = try fleet(by: connection)
-    try checkIncarnation(by: connection)
+    _ = try fleetThere(by: connection)
     try check(connection)
     // Another verifier may have found a loss meanwhile.
     _ = try fleet(by: connection)
@@ -44,11 +43,16 @@ extension Database {
 
   // MARK: another server
 
+  /// For how long a verifier that is silent counts as one that lives, in milliseconds.
+  static let lifetime: Int64 = 10_000
+  /// How long a verifier that runs waits for the others, in milliseconds.
+  private static let patienceWithOthers: UInt64 = 3000
+
   /// Compares what was acknowledged with what this server has, and waits until the others have done
   /// so. Where something is lost, or may be, it is written down that no code up to now counts.
   ///
-  /// A verifier that was restarted remembers nothing, and cannot say that nothing is lost; except
-  /// where it had looked at this very server before.
+  /// A verifier that was restarted without its file remembers nothing, and cannot say that nothing
+  /// is lost; except where it had looked at this very server before.
   fileprivate func check(_ connection: DatabaseConnection) throws(DatabaseFault) {
     let own = try OwnRows(connection.ask(Statement.own, [.text(verifier)]))
     let (isRestarted, least, lost) = books.withLock {
@@ -56,19 +60,21 @@ extension Database {
     }
     if isRestarted, try remembers(own, by: connection) {
       if own.posted == connection.server { return believe(own) }
-      if own.posted != nil { try distrust(by: connection) }
+      if own.posted != nil, memory?.record == nil { try distrust(by: connection) }
     }
     if !isRestarted, let lost { try distrust(by: connection, unlessAbove: lost) }
     believe(own)
     try post(connection, least: least)
-    let end = sys_monotonic() + 3_000_000_000
+    // Nobody waits yet for one that starts.
+    let patience = isRestarted ? patienceAtStart : Self.patienceWithOthers
+    let (end, known) = (sys_monotonic() + patience * 1_000_000, books.withLock { $0.highest })
     var missing = try others(by: connection).missing(connection.server, besides: own)
     while !missing.isEmpty, sys_monotonic() < end {
       _ = poll(nil, 0, 50)
       missing = try others(by: connection).missing(connection.server, besides: own)
     }
     guard !missing.isEmpty else { return }
-    try distrust(by: connection)
+    try distrust(by: connection, unlessAbove: known)
     try post(connection, least: 0)
   }
 
@@ -180,14 +186,11 @@ struct OwnRows {
 }
 
 extension [Other] {
-  /// How long before the loss a verifier must have been silent to count as switched off.
-  private static var lifetime: Int64 { 10_000 }
-
   /// Who has not looked at this server yet, and was there until the former one was lost.
   fileprivate func missing(_ server: [UInt8], besides own: OwnRows) -> [Other] {
     let late = filter { $0.posted != server }
     let newest = late.reduce(own.time) { Swift.max($0, $1.time) }
-    return late.filter { $0.time >= newest - Self.lifetime }
+    return late.filter { $0.time >= newest - Database.lifetime }
   }
 }
 
@@ -231,6 +234,7 @@ private final class DatabaseWatch {
     var last = sys_monotonic()
     asking { (connection) throws(DatabaseFault) in
       try database.compareFloors(by: connection, besides: found) { () throws(DatabaseFault) in
+        if database.isAway { throw .away }
         guard sys_monotonic() - last > 2_000_000_000 else { return }
         last = sys_monotonic()
         try database.look(&clocks, by: connection)

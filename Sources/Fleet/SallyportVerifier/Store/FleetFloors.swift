@@ -19,13 +19,16 @@ extension FleetStore {
     guard same(enrollment.user.bytes, key) else { throw .otherUser }
     if row.isDistrusted { row.state?.distrust(of: enrollment, before: columns.distrust.time) }
     guard row.isBehind, let before = columns.seenBefore else { return }
-    database.meters.noteRollback()
-    if before.distrust >= columns.distrust.number { database.suspect(columns.user) }
-    alert("the state is older than one that was saved; all codes up to now count as used")
-    do throws(StoreTrouble) {
-      row.state?.distrust(of: enrollment, before: try now())
-    } catch {
-      throw .unreadable
+    // That loss was found, and has ended the codes of before it.
+    if !columns.isSeenBeforeLoss {
+      database.meters.noteRollback()
+      database.suspect(columns.user.map { ($0, columns.distrust.number) })
+      alert("the state is older than one that was saved; all codes up to now count as used")
+      do throws(StoreTrouble) {
+        row.state?.distrust(of: enrollment, before: try now())
+      } catch {
+        throw .unreadable
+      }
     }
     if var state = row.state, before.serial == row.seen.serial {
       before.use(in: &state, of: enrollment)
@@ -38,13 +41,12 @@ extension Database {
   /// A person's rows cannot be believed: of what else is that a sign? What was seen under an
   /// earlier distrust is one of her alone.
   func note(_ fault: RowFault, of columns: Columns) {
-    let isPast = columns.seenBefore.map { $0.distrust < columns.distrust.number } ?? false
     switch fault {
     case .future(let number):
       lose("a state was saved under a later row of the fleet", lost: number)
     case .crypto, .sealed(.crypto), .exhausted: break
-    case _ where isPast: break
-    case .gone, .behind, .twin: suspect(columns.user)
+    case _ where columns.isSeenBeforeLoss: break
+    case .gone, .behind, .twin: suspect(columns.user.map { ($0, columns.distrust.number) })
     case .noState, .sealed, .unreadable, .otherUser, .otherEnrollment: suspect(nil)
     }
   }

@@ -114,7 +114,7 @@ package struct FleetStore: ManagedStore, Sendable {
     guard let found = loaded.rows.withLock({ $0[key] }) else { return nil }
     do throws(RowFault) {
       guard found.enrollment != nil else {
-        if found.seenBefore != nil { throw .gone }
+        if found.seenBefore != nil, !found.isStrangerOfBeforeLoss { throw .gone }
         return nil
       }
       var row = try database.key.row(found, of: key)

@@ -18,6 +18,11 @@ struct Columns {
   var distrust = Distrust(number: 0, time: UnixTime(0))
   /// The generation of the connections by which it came.
   var generation: UInt64 = 0
+
+  /// Whether saves were lost since this verifier has seen him: what it had seen is of before then.
+  var isSeenBeforeLoss: Bool { seenBefore.map { $0.distrust < distrust.number } ?? false }
+  /// The same, and he was not enrolled: so he may be unknown, or counted less often, by now.
+  var isStrangerOfBeforeLoss: Bool { isSeenBeforeLoss && seenBefore?.isEnrolled == false }
 }
 
 /// How often saves were lost, and when last.
@@ -184,7 +189,8 @@ extension FleetKey {
   private func isBehind(_ seen: LastSeen, _ columns: Columns) throws(RowFault) -> Bool {
     guard let before = columns.seenBefore else { return false }
     let isTwin = seen.version == before.version && seen.digest != before.digest
-    if isTwin, before.distrust >= columns.distrust.number { throw .twin }
+    if isTwin, !columns.isSeenBeforeLoss { throw .twin }
+    if !seen.isEnrolled, columns.isStrangerOfBeforeLoss { return false }
     if seen.serial < before.serial { throw .behind }
     return isTwin || seen.version < before.version || before.hasMore(than: seen)
   }

@@ -3,8 +3,8 @@ import SallyportAdministration
 import SallyportCore
 
 /// A list of otpauth URIs: `USER URI` on each line, or only URIs if all belong to one user, then
-/// also with `QR-Code:` before it, as zbarimg writes it. Blank lines and comments (`#`) are skipped.
-/// A name with spaces is in double quotes.
+/// also with `QR-Code:` before it, as zbarimg writes it. Blank lines and comments (`#`) are
+/// skipped. A name with spaces is in double quotes.
 package struct URIList: Sendable {
   package let lines: [URIListLine]
 

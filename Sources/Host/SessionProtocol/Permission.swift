@@ -131,7 +131,8 @@ extension ChangeRefusal {
     case .enrolled: self = .enrolled
     case .noSuchAuthenticator: self = .noSuchAuthenticator
     case .lastAuthenticator: self = .last
-    case .nameTaken: self = .nameTaken
+    // A session makes the secret itself.
+    case .nameTaken, .secretTaken: self = .nameTaken
     case .tooManyAuthenticators, .tooManyPasses: self = .tooMany
     }
   }

@@ -180,6 +180,11 @@ extension RecordAuthority: CodeAuthority where Store: EnrollmentStore {
     in context: LoginContext
   ) throws(StoreTrouble) -> Amendment {
     if case .create(let enrollment) = change {
+      do throws(EnrollmentChange.Flaw) {
+        try enrollment.checkSecrets()
+      } catch {
+        return .flawed(error)
+      }
       return try isBlocked(Account(name: user, uid: enrollment.uid)) ? .changed : create(enrollment)
     }
     guard let record = pending?.record else { return .changed }

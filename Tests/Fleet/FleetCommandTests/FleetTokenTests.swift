@@ -73,6 +73,23 @@ import Testing
     #expect(run("token", "forget", "77", "--yes").status == 0)
   }
 
+  @Test func `are told apart from other tokens of the same person`() throws {
+    _ = try assign()
+    let other = run("import", "csv", "-", typing: [.types("78,43\(secret)\n")])
+    #expect(other.status == 0, "\(other.aside)")
+    #expect(run("token", "assign", "78", user, "--force", "--no-confirm").status == 0)
+    #expect(run("remove", user, "77", "--force").status == 0)
+    let back = unassign("--force")
+    #expect(back.answer.contains("nobody did not have it"), "\(back.aside)")
+    #expect(try enrollment?.authenticators.map(\.name.text) == ["phone", "78"])
+    // The verifier refuses what gives the same codes as another one of hers.
+    #expect(run("token", "assign", "77", user, "--force", "--no-confirm").status == 0)
+    let twice = run(
+      "add", user, "--name", "copy", "--force", "--no-confirm", "--secret-from", "-", "--hex",
+      "--device", "token", typing: [.types(secret)])
+    #expect(twice.aside.contains("nobody has this secret already, as \"77\""), "\(twice.aside)")
+  }
+
   @Test func `are freed by what the fleet says alone`() throws {
     _ = try assign()
     // By the files of a store that is named, or where the policy has changed.

@@ -73,6 +73,19 @@ import Testing
     }
   }
 
+  @Test func `A secret that she has is not added once more`() throws {
+    let old = try bench.enroll()
+    func add(_ name: String, _ code: String) -> Bench.Outcome {
+      bench.run(
+        "add", "--user", "alice", "--name", name, "--secret-from", "-", "--no-confirm",
+        on: FakeTerminal([.types(code), .types("JBSWY3DPEHPK3PXP")], isInteractive: false))
+    }
+    #expect(add("fob", old.backupCodes[0]).status == 0)
+    let again = add("other", old.backupCodes[1])
+    #expect(again.status == 73 && again.aside.contains("has this secret already, as \"fob\""))
+    #expect(!again.aside.contains("JBSWY3DPEHPK3PXP"))
+  }
+
   @Test func `With codes to come only the first line is the secret`() throws {
     let terminal = FakeTerminal(
       [.types("JBSWY3DPEHPK3PXP"), shownCode(at: bench.now)], isInteractive: false)

@@ -99,6 +99,7 @@ struct `The verbs of a login, by the service` {
       case .lastAuthenticator: return "last"
       case .nameTaken: return "name-taken"
       case .tooManyAuthenticators, .tooManyPasses: return "too-many"
+      case .secretTaken: return "secret-taken"
       }
     }
   }

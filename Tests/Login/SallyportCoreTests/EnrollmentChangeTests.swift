@@ -70,6 +70,33 @@ import Testing
     }
   }
 
+  /// Each code would be accepted twice. 6 digits are the last ones of 8.
+  @Test
+  func `no two authenticators give the same codes`() throws {
+    var one = try enrollment(["phone"])
+    let (phone, first) = (try label("phone"), one.authenticators[0])
+    func second(_ parameters: CodeParameters) throws -> Authenticator {
+      Authenticator(
+        id: 2, name: try label("tablet"), parameters: parameters, secret: first.secret,
+        initialLastAccepted: nil, created: UnixTime(0))
+    }
+    let type = first.parameters.type
+    let eight = try #require(CodeParameters(type: type, algorithm: .sha1, digits: .eight))
+    let other = try #require(CodeParameters(type: type, algorithm: .sha256, digits: .six))
+    for same in [first.parameters, eight] {
+      let added = try second(same)
+      #expect(throws: EnrollmentChange.Flaw.secretTaken(phone)) {
+        try EnrollmentChange.add([added], backupCodes: nil).applied(to: one)
+      }
+      one.authenticators = [first, added]
+      #expect(throws: EnrollmentChange.Flaw.secretTaken(phone)) { try one.checkSecrets() }
+      one.authenticators = [first]
+    }
+    let added = try EnrollmentChange.add([try second(other)], backupCodes: nil).applied(to: one)
+    #expect(added.authenticators.count == 2)
+    try added.checkSecrets()
+  }
+
   @Test
   func `the last authenticator stays, and one that is not there cannot be removed`() throws {
     let one = try enrollment(["phone"])
@@ -126,7 +153,8 @@ import Testing
   private func authenticator(_ name: String, _ id: UInt64) throws -> Authenticator {
     Authenticator(
       id: id, name: try label(name), parameters: .standard,
-      secret: try #require(Secret(Array("12345678901234567890".utf8))), initialLastAccepted: nil,
+      secret: try #require(Secret(Array("1234567890123456789".utf8) + [UInt8(id)])),
+      initialLastAccepted: nil,
       created: UnixTime(0))
   }
 

@@ -117,7 +117,7 @@ extension Seeded {
       + refusals.map { .refused(.response($0, left: BudgetLeft(known: next(), other: next()))) }
     let flaws: [EnrollmentChange.Flaw] = [
       .enrolled, .noSuchAuthenticator(label()), .lastAuthenticator, .nameTaken(label()),
-      .tooManyAuthenticators, .tooManyPasses,
+      .tooManyAuthenticators, .tooManyPasses, .secretTaken(label()),
     ]
     let prompts: [ServiceAnswer] = [
       .prompt(.enrolled, shape(isRemembered: false)), .prompt(.enrolled, shape(isRemembered: true)),

@@ -67,8 +67,11 @@ struct FleetPerson: Person {
   package func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool)
     throws(CommandError)
   {
-    guard try amendOnce(.create(enrollment), of: nil) == .done else {
-      throw isBlocked ? .blockedInFleet : .enrolledMeanwhile(isCodeShown: isCodeShown)
+    switch try amendOnce(.create(enrollment), of: nil) {
+    case .done: return
+    case .changed: throw isBlocked ? .blockedInFleet : .enrolledMeanwhile(isCodeShown: isCodeShown)
+    case .flawed(let flaw):
+      throw CommandError(flaw, authenticators: enrollment.authenticators.count)
     }
   }
 

@@ -157,6 +157,14 @@ extension CommandError {
     }
   }
 
+  static func secretTaken(_ name: String) -> CommandError {
+    CommandError {
+      Message(
+        "\($0.who) has this secret already, as \"\(name)\": each code would be accepted twice",
+        .exists, hints: [$0.command("status", remark: "shows all authenticators")])
+    }
+  }
+
   static let tooManyAuthenticators = CommandError {
     Message(
       "\($0.who) has \(Enrollment.maximumAuthenticators) authenticators, the maximum", .exists,

@@ -70,6 +70,9 @@ struct LocalPerson: Person {
   }
 
   func enroll(_ enrollment: Enrollment, replacing: Bool, isCodeShown: Bool) throws(CommandError) {
+    try rethrow(
+      { () throws(EnrollmentChange.Flaw) in try enrollment.checkSecrets() },
+      as: { CommandError($0, authenticators: enrollment.authenticators.count) })
     try storing { () throws(StoreTrouble) in try context.prepare(store) }
     if replacing {
       try storing { () throws(StoreTrouble) in

@@ -206,6 +206,7 @@ extension CommandError {
     case .nameTaken(let name): self = .nameTaken(name.text)
     case .tooManyAuthenticators: self = .tooManyAuthenticators
     case .tooManyPasses: self = .tooManyPasses
+    case .secretTaken(let name): self = .secretTaken(name.text)
     }
   }
 }

@@ -157,11 +157,19 @@ struct TokenUnassign: Verb {
 
   private func search(_ token: Token, _ person: any Person) throws(CommandError) -> HeldToken? {
     do throws(CommandError) {
-      return try HeldToken(token, of: person)
+      return try HeldToken(token, of: person, besides: try others(token, person))
     } catch {
       if error.isNotEnrolled { return nil }
       throw error
     }
+  }
+
+  /// The ids under which the fleet has other tokens, as far as the inventory knows.
+  private func others(_ token: Token, _ person: any Person) throws(CommandError) -> [UInt64] {
+    guard person.isInFleet else { return [] }
+    let store = try person.context.store(shared)
+    let held = try storing { () throws(StoreTrouble) in try store.heldTokens() }
+    return held.filter { $0.serial != token.serial }.map(\.authenticator.id)
   }
 
   /// Called while no token is assigned. First what was learnt of it, then the person, then the
@@ -207,14 +215,16 @@ struct HeldToken {
   /// nil where it is certain that the person does not have it. On files the secret says so: after
   /// `restore` it has another id. Of people in a fleet no secret is here. Throws where it may come
   /// back, or may be one of another id.
-  init?(_ token: Token, of person: any Person) throws(CommandError) {
+  /// `others`: the ids of other tokens.
+  init?(_ token: Token, of person: any Person, besides others: [UInt64]) throws(CommandError) {
     let (enrollment, state) = try person.enrolledRecord()
     try HeldToken.checkSuspended(token, person, enrollment)
     let own = enrollment.authenticators.first { HeldToken.isSame($0, token, person) }
     guard let own else {
-      let alike = enrollment.authenticators.first {
-        person.isInFleet && $0.parameters == token.authenticator.parameters
-          && ($0.clockOffset == nil) == (token.authenticator.clockOffset == nil)
+      let alike = enrollment.authenticators.first { one in
+        person.isInFleet && one.parameters == token.authenticator.parameters
+          && (one.clockOffset == nil) == (token.authenticator.clockOffset == nil)
+          && !others.contains(one.id)
       }
       if let alike { throw .mayBeToken(token, alike.name) }
       return nil

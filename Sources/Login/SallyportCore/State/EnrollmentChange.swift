@@ -1,3 +1,5 @@
+import OneTimePassword
+
 /// A change of a user's enrollment as a value, which a login, the command and the service apply
 /// alike.
 package indirect enum EnrollmentChange: Sendable {
@@ -29,6 +31,8 @@ package indirect enum EnrollmentChange: Sendable {
     case tooManyAuthenticators
     /// Three passes are open.
     case tooManyPasses
+    /// This one gives the same codes, so that each would be accepted twice.
+    case secretTaken(Label)
   }
 }
 
@@ -113,10 +117,31 @@ extension Enrollment {
     if let other = authenticators.map({ $0.name }).first(like: authenticator.name) {
       throw .nameTaken(other)
     }
+    if let other = authenticators.first(where: { $0.givesCodes(of: authenticator) }) {
+      throw .secretTaken(other.name)
+    }
     guard authenticators.count < Enrollment.maximumAuthenticators else {
       throw .tooManyAuthenticators
     }
     authenticators.append(authenticator)
+  }
+}
+
+extension Enrollment {
+  /// Throws where one of its authenticators gives the codes of another one.
+  package func checkSecrets() throws(EnrollmentChange.Flaw) {
+    for (index, one) in authenticators.enumerated() {
+      let other = authenticators[..<index].first { $0.givesCodes(of: one) }
+      if let other { throw .secretTaken(other.name) }
+    }
+  }
+}
+
+extension Authenticator {
+  /// Whether the codes are the same, or their last digits.
+  fileprivate func givesCodes(of other: Authenticator) -> Bool {
+    parameters.type == other.parameters.type && parameters.algorithm == other.parameters.algorithm
+      && constantTimeEquals(secret, other.secret)
   }
 }
 

@@ -245,18 +245,22 @@ extension ByteWriter {
       put(name)
     case .tooManyAuthenticators: put(count: 4)
     case .tooManyPasses: put(count: 5)
+    case .secretTaken(let name):
+      put(count: 6)
+      put(name)
     }
   }
 }
 
 extension ByteReader {
   private mutating func flaw() -> EnrollmentChange.Flaw? {
-    switch count(atMost: 5) {
+    switch count(atMost: 6) {
     case 1: label().map { .noSuchAuthenticator($0) }
     case 2: .lastAuthenticator
     case 3: label().map { .nameTaken($0) }
     case 4: .tooManyAuthenticators
     case 5: .tooManyPasses
+    case 6: label().map { .secretTaken($0) }
     case _: .enrolled
     }
   }

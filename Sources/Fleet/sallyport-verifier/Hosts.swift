@@ -129,8 +129,19 @@ struct Revoke: ParsableCommand {
     let revoked = try asking { () throws(DatabaseFault) in
       try table.revoke(name, reserveFor: 7 * 86_400)
     }
-    guard let revoked else {
-      throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
+    if let fault = revoked.unfiled {
+      tell(
+        "\(common.pathOfRevoked): \(fault.text): this verifier has it from the database alone")
+    }
+    guard revoked.wasThere else {
+      throw Failure(
+        "there is no host \(host): if one is there again that joined before now, the verifiers "
+          + "refuse it\nhint: sallyport-verifier hosts")
+    }
+    if !revoked.isProven {
+      tell(
+        "the row of \(host) was made or changed by somebody without the key: it is removed, and "
+          + "none that joined as \(host) before now is answered; its own key is not known here")
     }
     print("\(host) is not a host any more: the verifiers refuse it within 5 seconds")
     guard let seen = revoked.seen, let until = revoked.reserveUntil else {
@@ -169,6 +180,7 @@ extension HostTable.Fault {
 extension Common {
   fileprivate func hostTable() throws -> HostTable {
     let (key, words) = (try readKey(), try words())
-    return try asking { () throws(DatabaseFault) in try HostTable(words, key: key) }
+    let file = RevocationFile(pathOfRevoked, key: key)
+    return try asking { () throws(DatabaseFault) in try HostTable(words, key: key, file: file) }
   }
 }

@@ -182,7 +182,9 @@ struct Run: ParsableCommand {
     guard let name = Label(Array(name.utf8)), let now = try? Clock.now() else {
       throw Failure("--name \(name): not a name of 1 to 64 printable characters")
     }
-    let revocations = Revocations(at: common.directory + "/revoked", key: database.key)
+    let revocations = try using(common.pathOfRevoked) { (path) throws(PrivateFile.Fault) in
+      try Revocations(at: path, key: database.key)
+    }
     try asking { () throws(DatabaseFault) in try revocations.begin(by: database) }
     let hosts = Hosts(database, revocations)
     try hosts.keep()
@@ -285,6 +287,9 @@ extension Common {
   }
 
   var pathOfIdentity: String { directory + "/identity.key" }
+
+  /// What was revoked.
+  var pathOfRevoked: String { directory + "/revoked" }
 
   /// The verifiers' TLS key.
   func readIdentity() throws -> Identity {

@@ -2,8 +2,10 @@ import CService
 import FleetProtocol
 import FleetTransport
 import Foundation
+import Glibc
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import TestSupport
 import Testing
 
@@ -15,9 +17,11 @@ struct `A host that was revoked` {
   private let handler: JoinHandler
   private let table: HostTable
   private let host: FleetHostName
+  private let ownWords: String
 
   init() throws {
     let own = try OwnDatabase()
+    ownWords = own.words
     verifier = try Verifier("revoking", in: own)
     handler = JoinHandler(verifier.database, pins: [try #require(Pin(key(9)))])
     table = try HostTable(own.words + " user=sallyport_verifier", key: try fleetKey())
@@ -45,8 +49,9 @@ struct `A host that was revoked` {
     let file = try TemporaryDirectory()
     let path = file.path + "/revoked"
     func restarted(remembering: Bool = true) throws -> Hosts {
-      let revocations = Revocations(
-        at: remembering ? path : nil, key: try fleetKey(), patience: 0)
+      let revocations =
+        try remembering
+        ? Revocations(at: path, key: fleetKey(), patience: 0) : Revocations(key: fleetKey())
       try revocations.begin(by: verifier.database)
       return Hosts(verifier.database, revocations)
     }
@@ -83,7 +88,7 @@ struct `A host that was revoked` {
       #expect(count.number(0, 0) == 2)
       #expect(try !join(2, by: open))
     }
-    #expect(verifier.complaints.contains { $0.contains("the database did not know it any more") })
+    #expect(verifier.complaints.contains { $0.contains("the database did not know any more") })
     #expect(verifier.complaints.contains { $0.contains("its row was there again") })
   }
 
@@ -115,7 +120,7 @@ struct `A host that was revoked` {
     let text = try String(contentsOfFile: path, encoding: .utf8)
     let lines = text.split(separator: "\n")
     #expect(lines.contains { $0.contains(" \(host.text) ") })
-    #expect(Revocations(at: path, key: try fleetKey()).has(key(1)))
+    #expect(try Revocations(at: path, key: fleetKey()).has(key(1)))
     let one = try #require(lines.last)
     for damaged in [
       "", String(text.dropLast()), text + one.dropLast(2) + "00\n", text + "\(one) \n", "x" + text,
@@ -123,11 +128,114 @@ struct `A host that was revoked` {
       try damaged.write(toFile: path, atomically: false, encoding: .utf8)
       try Revocations(at: path, key: fleetKey(), patience: 0).begin(by: verifier.database)
       #expect(try String(contentsOfFile: path + ".damaged", encoding: .utf8) == damaged)
-      #expect(Revocations(at: path, key: try fleetKey()).has(key(1)))
+      #expect(try Revocations(at: path, key: fleetKey()).has(key(1)))
     }
     // Of another fleet.
     let other = FleetKey(id: 2, try TestSupport.secret([UInt8](repeating: 9, count: 32)))
-    #expect(!Revocations(at: path, key: other).has(key(1)))
+    #expect(try !Revocations(at: path, key: other).has(key(1)))
+    // Nobody knows then what it says.
+    let key = try fleetKey()
+    for (mode, fault) in [(0o644, PrivateFile.Fault.unsafe), (0o600, nil)]
+      as [(mode_t, PrivateFile.Fault?)]
+    {
+      // SAFETY: the C string lives for the call.
+      #expect(unsafe chmod(path, mode) == 0)
+      var found: PrivateFile.Fault?
+      do throws(PrivateFile.Fault) {
+        _ = try Revocations(at: path, key: key)
+      } catch {
+        found = error
+      }
+      #expect(found == fault)
+    }
+  }
+
+  // decisive
+  @Test func `stays out where the database hid it from who revoked it`() throws {
+    let hosts = Hosts(verifier.database)
+    for (number, hidden): (UInt8, String) in [
+      (1, "UPDATE host SET key = '\\x0505' WHERE name = $1"),
+      (2, "DELETE FROM host WHERE name = $1"),
+    ] {
+      #expect(try join(number))
+      let pin = try #require(Pin(key(number)))
+      #expect(soon { if case .host = hosts.lookup(pin) { true } else { false } })
+      let open = try invite()
+      let (rows, tokens) = (try saved("host", "name"), try saved("invite", "host"))
+      _ = try verifier.ask(hidden, [.text(host.bytes)])
+      _ = try verifier.ask("DELETE FROM invite WHERE host = $1", [.text(host.bytes)])
+      let revoked = try table.revoke(host, reserveFor: 604_800)
+      #expect(!revoked.isProven && revoked.wasThere == (number == 1))
+      for row in rows { try putBack("host", row) }
+      for row in tokens { try putBack("invite", row) }
+      #expect(soon { hosts.lookup(pin) == .stranger && (try? self.hosts.isEmpty) == true })
+      #expect(try !join(number, by: open))
+    }
+    // What was sealed with a length of its own would be taken for damage by each verifier.
+    let lengths = try verifier.ask("SELECT count(*) FROM revoked WHERE length(subject) <> 32")
+    #expect(lengths.number(0, 0) == 0)
+    // Later it may join again, also within that second.
+    #expect(try join(3))
+    #expect(soon { if case .host = hosts.lookup(Pin(key(3))!) { true } else { false } })
+  }
+
+  // decisive
+  @Test func `takes no other host with it, where its row has the key of that one`() throws {
+    let hosts = Hosts(verifier.database)
+    let other = HostRow(name: Array("web2".utf8), key: key(7), enrolls: true, joined: 1)
+    func putBackOther() throws {
+      _ = try verifier.ask(
+        "INSERT INTO host VALUES ('web2', $1, true, 1, $2)",
+        [.bytes(key(7)), .bytes(try other.seal(under: fleetKey()))])
+    }
+    for isRevoked in [true, false] {
+      #expect(try join(isRevoked ? 1 : 2))
+      _ = try verifier.ask("DELETE FROM host WHERE name = 'web2'")
+      _ = try verifier.ask(
+        "UPDATE host SET key = $2 WHERE name = $1", [.text(host.bytes), .bytes(key(7))])
+      if isRevoked {
+        _ = try table.revoke(host, reserveFor: 604_800)
+      } else {
+        #expect(try join(3))
+      }
+      try putBackOther()
+      #expect(soon { if case .host = hosts.lookup(Pin(key(7))!) { true } else { false } })
+    }
+    #expect(verifier.complaints.contains { $0.contains("its row was made or changed by somebody") })
+  }
+
+  // decisive
+  @Test func `is in the file of the verifier where it was revoked before the database shows it`()
+    throws
+  {
+    let file = try TemporaryDirectory()
+    let path = file.path + "/revoked"
+    let revocations = try Revocations(at: path, key: fleetKey(), patience: 0)
+    try revocations.begin(by: verifier.database)
+    let table = try HostTable(
+      ownWords + " user=sallyport_verifier", key: try fleetKey(),
+      file: RevocationFile(path, key: try fleetKey()))
+    for number: UInt8 in [1, 2] {
+      #expect(try join(number))
+      #expect(try table.revoke(host, reserveFor: 604_800).unfiled == nil)
+      _ = try verifier.ask("DELETE FROM revoked")
+      #expect(try Revocations(at: path, key: fleetKey()).has(key(number)))
+      try revocations.settle(by: verifier.database)
+      #expect(revocations.has(key(number)))
+      let rows = try verifier.ask("SELECT count(*) FROM revoked")
+      #expect(rows.number(0, 0) == UInt64(number) + 1)
+    }
+  }
+
+  @Test func `is complained of once, where somebody without the key puts a row there`() throws {
+    #expect(try join(1))
+    _ = try verifier.ask("UPDATE host SET enrolls = true")
+    let hosts = Hosts(verifier.database)
+    try hosts.keep()
+    func told() -> Int { verifier.complaints.count { $0.contains("its row was made or changed") } }
+    #expect(soon { told() == 1 })
+    _ = try verifier.ask("UPDATE host SET seen = now()")
+    #expect(!soon(within: 35) { told() > 1 })
   }
 
   @Test func `refuses no host by a revocation that was made without the key`() throws {
@@ -135,7 +243,7 @@ struct `A host that was revoked` {
     let pin = try #require(Pin(key(1)))
     let row = RevokedRow(subject: pin.bytes, host: host.bytes, at: 5)
     let other = FleetKey(id: 1, try TestSupport.secret([UInt8](repeating: 9, count: 32)))
-    _ = try verifier.ask(Statement.addRevoked, try row.values(under: other))
+    _ = try verifier.ask(Statement.addRevoked, try row.values(under: other) + [.bytes([])])
     guard case .host = Hosts(verifier.database).lookup(pin) else {
       Issue.record("it is a host")
       return

@@ -13,8 +13,9 @@ extension Statement {
     """
 
   /// $1 digest, $2 its seal until now, $3 key, $4 its new seal; the host: $5 name, $6 right, $7
-  /// when, $8 seal; $9 the key that it had, or NULL, and $10 the seal of that as revoked. Nothing
-  /// where another one was faster.
+  /// when, $8 seal; $9 the key that it had, or NULL, and $10 its seal as revoked, or NULL; $11 the
+  /// subject of its name, $12 up to when that is void, and $13 the seal of that. Nothing where
+  /// another one was faster.
   fileprivate static let join = """
     WITH taken AS (
       UPDATE invite SET key = $3, seal = $4 WHERE digest = $1 AND seal = $2 AND NOT EXISTS (
@@ -22,8 +23,10 @@ extension Statement {
       RETURNING digest),
     replaced AS (
       INSERT INTO revoked (subject, host, at, seal)
-      SELECT $9::bytea, $5, $7::bigint, $10::bytea FROM taken WHERE $9::bytea IS NOT NULL
-      ON CONFLICT DO NOTHING)
+      SELECT $9::bytea, $5, $12::bigint, $10::bytea FROM taken WHERE $10::bytea IS NOT NULL
+      UNION ALL SELECT $11::bytea, $5, $12::bigint, $13::bytea FROM taken
+      ON CONFLICT (subject) DO UPDATE SET host = excluded.host, at = excluded.at,
+        seal = excluded.seal WHERE revoked.at < excluded.at)
     INSERT INTO host (name, key, enrolls, joined, seal, seen)
     SELECT $5, $3::bytea, $6::boolean, $7::bigint, $8::bytea, now() FROM taken
     ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolls = excluded.enrolls,
@@ -76,9 +79,9 @@ package struct JoinHandler: Sendable {
       // As with another host's: a new key is to be made.
       if revocations.has(key) { return .refused(.otherHost) }
       if let refusal = refusal(found, rows, key, at: now) { return .refused(refusal) }
-      if request.purpose == .look || isHost(found.row, rows, key) {
-        return try welcome(found.row, request.names)
-      }
+      let isHost = isHost(found.row, rows, key)
+      if !isHost, revocations.isVoid(found.row) { return .refused(.unknownToken) }
+      if isHost || request.purpose == .look { return try welcome(found.row, request.names) }
       let presences = Presences(database: database)
       if try presences.kind(of: digest) == .ephemeral { try presences.noteEphemeral(key) }
       if try join(found, key, from: rows, at: now) {
@@ -133,33 +136,39 @@ package struct JoinHandler: Sendable {
       }
   }
 
-  /// false where another one was faster.
+  /// The host of this name until now: its key, whatever its seal says, and its row where that is
+  /// right.
+  private func former(_ name: [UInt8], _ rows: Rows) -> (key: [UInt8]?, HostRow?) {
+    guard let row = (0..<rows.count).first(where: { rows.bytes($0, 5) == name }),
+      let found = HostRow(rows, row, from: 5)
+    else { return (nil, nil) }
+    if found.isRight(rows.bytes(row, 9) ?? [], under: database.key) { return (found.key, found) }
+    database.alert(found.forged)
+    return (found.key, nil)
+  }
+
+  /// false where another one was faster. All that was sealed for the name until now is void then,
+  /// also a row that somebody hides meanwhile.
   private func join(_ found: Found, _ key: [UInt8], from rows: Rows, at now: UnixTime)
     throws(DatabaseFault) -> Bool
   {
     var used = found.row
     used.key = key
-    let host = HostRow(
-      name: used.host, key: key, enrolls: used.enrolls, joined: now.seconds)
-    let former = (0..<rows.count).first { rows.bytes($0, 5) == host.name }
-      .flatMap { rows.bytes($0, 6) }.flatMap { $0 == key ? nil : $0 }
-    let seals = try Database.sealing { () throws(CryptoError) in
-      let revoked = RevokedRow(subject: former ?? [], host: host.name, at: now.seconds)
-      return (
-        try used.seal(under: database.key), try host.seal(under: database.key),
-        try revoked.seal(under: database.key)
-      )
+    let (formerKey, former) = former(used.host, rows)
+    let end = max(now.seconds - 1, revocations.end(of: used.host) ?? 0, former?.joined ?? 0)
+    let host = HostRow(name: used.host, key: key, enrolls: used.enrolls, joined: end + 1)
+    let oldKey = former?.key.flatMap(Pin.init)?.bytes
+    let old =
+      oldKey == key ? nil : oldKey.map { RevokedRow(subject: $0, host: host.name, at: end) }
+    let subject = try Database.sealing { () throws(CryptoError) in
+      try RevokedRow.subject(ofName: host.name)
+    }
+    let name = RevokedRow(subject: subject, host: host.name, at: end)
+    let sealed = try Database.sealing { () throws(CryptoError) in
+      try values(found, used, host, replacing: formerKey, old, name)
     }
     do throws(DatabaseFault) {
-      let (rows, _) = try database.ask(
-        Statement.join,
-        [
-          .bytes(used.digest), .bytes(found.seal), .bytes(key), .bytes(seals.0),
-          .text(host.name), .text([UInt8(ascii: host.enrolls ? "t" : "f")]),
-          .number(UInt64(clamping: host.joined)), .bytes(seals.1),
-          former.map { .bytes($0) } ?? .null, .bytes(seals.2),
-        ])
-      return rows.count == 1
+      guard try database.ask(Statement.join, sealed).0.count == 1 else { return false }
     } catch {
       switch error {
       // Another one was faster: serializable, or by the same key for another host.
@@ -167,6 +176,31 @@ package struct JoinHandler: Sendable {
       case _: throw error
       }
     }
+    revocations.note([name] + (old.map { [$0] } ?? []))
+    return true
+  }
+
+  /// Of the statement.
+  private func values(
+    _ found: Found, _ used: InviteRow, _ host: HostRow, replacing former: [UInt8]?,
+    _ old: RevokedRow?, _ name: RevokedRow
+  ) throws(CryptoError) -> [Value] {
+    let key = database.key
+    let invited: [Value] = [
+      .bytes(used.digest), .bytes(found.seal), .bytes(used.key ?? []),
+      .bytes(try used.seal(under: key)),
+    ]
+    let joined: [Value] = [
+      .text(host.name), .text([UInt8(ascii: host.enrolls ? "t" : "f")]),
+      .number(UInt64(clamping: host.joined)), .bytes(try host.seal(under: key)),
+    ]
+    let replaced: [Value] = [
+      former == nil || former == used.key ? .null : .bytes(former ?? []),
+      old == nil ? .null : .bytes(try old?.seal(under: key) ?? []),
+    ]
+    return invited + joined + replaced + [
+      .bytes(name.subject), .number(UInt64(clamping: name.at)), .bytes(try name.seal(under: key)),
+    ]
   }
 
   // MARK: the answer

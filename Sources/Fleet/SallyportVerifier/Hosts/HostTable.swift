@@ -1,6 +1,8 @@
 package import FleetProtocol
+import FleetTransport
 package import OneTimePassword
 import SallyportCore
+package import SallyportSupport
 import SallyportSystem
 
 extension Statement {
@@ -27,15 +29,18 @@ extension Statement {
       AND subject = (SELECT key FROM host WHERE name = $1) RETURNING kind
     """
 
-  /// $1 host: its key, and the digests of its invitations, with the one by which it joined.
-  fileprivate static let subjects = """
-    SELECT key FROM host WHERE name = $1 AND key IS NOT NULL
-    UNION SELECT digest FROM invite
-      WHERE host = $1 OR key = (SELECT key FROM host WHERE name = $1)
+  /// $1 host.
+  fileprivate static let named = "\(hosts) WHERE name = $1"
+
+  /// $1 host.
+  fileprivate static let invited = """
+    SELECT digest, host, enrolls, until, key, seal FROM invite WHERE host = $1
     """
 
-  /// $1 host, $2 seconds. The invitation by which it joined goes too: its key must not join again
-  /// by it.
+  /// $1 subject.
+  fileprivate static let revokedOne = "\(revoked) WHERE subject = $1"
+
+  /// $1 host, $2 seconds. The invitation by which it joined goes too.
   fileprivate static let revoke = """
     WITH void AS (
       DELETE FROM invite WHERE host = $1 OR key = (SELECT key FROM host WHERE name = $1))
@@ -106,6 +111,12 @@ package struct HostTable {
     package let seen: String?
     /// Until when its reserve may be valid.
     package let reserveUntil: String?
+    /// A row or an invitation of that name was there, which the fleet has sealed.
+    package let isProven: Bool
+    /// A row of that name was there, whatever its seal says.
+    package let wasThere: Bool
+    /// Why it is not in this verifier's own file; nil: it is.
+    package let unfiled: PrivateFile.Fault?
   }
 
   /// Why there is no invitation.
@@ -120,10 +131,12 @@ package struct HostTable {
 
   private let line: DatabaseConnection
   private let key: FleetKey
+  private let file: RevocationFile?
 
-  package init(_ words: String, key: FleetKey) throws(DatabaseFault) {
+  /// `file`: where this verifier keeps what was revoked; nil: nowhere, as for tests.
+  package init(_ words: String, key: FleetKey, file: RevocationFile? = nil) throws(DatabaseFault) {
     line = try DatabaseConnection(words, worker: 0)
-    self.key = key
+    (self.key, self.file) = (key, file)
   }
 
   /// `verifiers`: where they are; empty: as they have said themselves. `pin`: of their identity.
@@ -135,7 +148,7 @@ package struct HostTable {
   ) throws(Fault) -> Invitation {
     let verifiers = verifiers.isEmpty ? try addresses() : verifiers
     if verifiers.isEmpty { throw .noVerifiers }
-    let (token, row) = try make(host, enrolls: enrolls, pin: pin, verifiers: verifiers)
+    let (row, token) = try make(host, enrolls: enrolls, pin: pin, verifiers: verifiers)
     guard let token, let text = try? token.written() else { throw .addresses }
     guard let seal = try? row.seal(under: key) else { throw .system }
     if isEphemeral { try noteEphemeral(row.digest) }
@@ -160,15 +173,19 @@ package struct HostTable {
     }
   }
 
+  /// Later than what is void of that name.
   private func make(_ host: FleetHostName, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
-    throws(Fault) -> (JoinToken?, InviteRow)
+    throws(Fault) -> (InviteRow, JoinToken?)
   {
+    let end: Int64
+    do throws(DatabaseFault) { end = try self.end(of: host) } catch { throw .database(error) }
     do {
       let secret = try Random.secret(count: JoinToken.secretLength)
+      let made = max(try Clock.now().seconds, end + 1)
       let row = InviteRow(
         digest: try SHA256.digest(secret), host: host.bytes, enrolls: enrolls,
-        until: try Clock.now().seconds + 86_400)
-      return (JoinToken(pin: pin, secret: secret, verifiers: verifiers), row)
+        until: made + InviteRow.lifetime)
+      return (row, JoinToken(pin: pin, secret: secret, verifiers: verifiers))
     } catch {
       throw .system
     }
@@ -194,23 +211,98 @@ package struct HostTable {
     try line.ask(Statement.listing).hosts
   }
 
-  /// nil: there is no such host, and no invitation for one. `reserveFor`: how long a reserve is
-  /// good, in seconds. Before anything goes it is written down that it was revoked: if this ends
-  /// between, the verifiers remove the host.
-  package func revoke(_ host: FleetHostName, reserveFor: UInt64) throws(DatabaseFault) -> Revoked? {
-    let subjects = try line.ask(Statement.subjects, [.text(host.bytes)])
-    for row in 0..<subjects.count {
-      guard let subject = subjects.bytes(row, 0), let now = try? Clock.now() else { continue }
-      let revoked = RevokedRow(subject: subject, host: host.bytes, at: now.seconds)
-      _ = try line.ask(
-        Statement.addRevoked,
-        try Database.sealing { () throws(CryptoError) in try revoked.values(under: key) })
+  // MARK: revoking
+
+  /// What is sealed for a name.
+  private struct Sealed {
+    var keys: [[UInt8]] = []
+    /// Of the latest of its rows.
+    var latest: Int64 = 0
+    var isProven = false
+    var wasThere = false
+  }
+
+  /// All that was sealed for this name until now is void from now on, also what the database does
+  /// not show; so is the key that it shows, where the fleet has sealed it. `reserveFor`: how long a
+  /// reserve is good, in seconds. Before anything goes it is written down: if this ends between,
+  /// the verifiers remove the host.
+  package func revoke(_ host: FleetHostName, reserveFor: UInt64) throws(DatabaseFault) -> Revoked {
+    let found = try sealed(for: host)
+    guard let now = try? Clock.now() else { throw .unusable("no clock") }
+    let at = max(now.seconds, found.latest, try end(of: host) + 1)
+    let rows = try Database.sealing { () throws(CryptoError) in
+      [try RevokedRow.subject(ofName: host.bytes)] + found.keys
+    }.map { RevokedRow(subject: $0, host: host.bytes, at: at) }
+    for row in rows { try write(row) }
+    var unfiled: PrivateFile.Fault?
+    do throws(PrivateFile.Fault) { try file?.add(rows) } catch { unfiled = error }
+    let gone = try line.ask(Statement.revoke, [.text(host.bytes), .number(reserveFor)])
+    return Revoked(
+      seen: gone.count > 0 ? gone.text(0, 0) : nil,
+      reserveUntil: gone.count > 0 ? gone.text(0, 1) : nil, isProven: found.isProven,
+      wasThere: found.wasThere, unfiled: unfiled)
+  }
+
+  private func sealed(for host: FleetHostName) throws(DatabaseFault) -> Sealed {
+    var found = Sealed()
+    let hosts = try line.ask(Statement.named, [.text(host.bytes)])
+    for row in 0..<hosts.count {
+      found.wasThere = true
+      guard let one = HostRow(hosts, row), one.isRight(hosts.bytes(row, 4) ?? [], under: key) else {
+        continue
+      }
+      (found.isProven, found.latest) = (true, max(found.latest, one.joined))
+      // One that asks only over a local socket has none.
+      if let pin = one.key.flatMap(Pin.init) { found.keys.append(pin.bytes) }
     }
-    let rows = try line.ask(Statement.revoke, [.text(host.bytes), .number(reserveFor)])
-    guard rows.count > 0 else {
-      return subjects.count > 0 ? Revoked(seen: nil, reserveUntil: nil) : nil
+    let invites = try line.ask(Statement.invited, [.text(host.bytes)])
+    for row in 0..<invites.count {
+      found.wasThere = true
+      guard let one = InviteRow(invites, row), one.isRight(invites.bytes(row, 5) ?? [], under: key)
+      else { continue }
+      (found.isProven, found.latest) = (true, max(found.latest, one.made))
     }
-    return Revoked(seen: rows.text(0, 0), reserveUntil: rows.text(0, 1))
+    return found
+  }
+
+  /// Up to when all of this name is void, as the database or this verifier's file says; 0: nothing.
+  private func end(of host: FleetHostName) throws(DatabaseFault) -> Int64 {
+    let subject = try Database.sealing { () throws(CryptoError) in
+      try RevokedRow.subject(ofName: host.bytes)
+    }
+    let filed = (try? file?.read())?.rows.first { $0.subject == subject }
+    return max(filed?.at ?? 0, try row(of: subject).0?.at ?? 0)
+  }
+
+  /// The row of the database, where its seal is right, and its seal, empty where there is none.
+  private func row(of subject: [UInt8]) throws(DatabaseFault) -> (RevokedRow?, seal: [UInt8]) {
+    let rows = try line.ask(Statement.revokedOne, [.bytes(subject)])
+    guard rows.count > 0, let seal = rows.bytes(0, 3) else { return (nil, []) }
+    let found = RevokedRow(rows, 0)
+    return (found?.isRight(seal, under: key) == true ? found : nil, seal)
+  }
+
+  /// Where a later one is there, that stays.
+  private func write(_ new: RevokedRow) throws(DatabaseFault) {
+    for _ in 0..<8 {
+      let (old, seal) = try row(of: new.subject)
+      if let old, old.at >= new.at { return }
+      let values = try Database.sealing { () throws(CryptoError) in try new.values(under: key) }
+      if try line.ask(Statement.addRevoked, values + [.bytes(seal)]).count == 1 { return }
+    }
+    throw .unusable("others keep changing what is revoked")
+  }
+}
+
+extension InviteRow {
+  /// digest, host, enrolls, until and key, whatever the seal says.
+  init?(_ rows: Rows, _ row: Int) {
+    guard let digest = rows.bytes(row, 0), let host = rows.bytes(row, 1),
+      let enrolls = rows.bytes(row, 2), let until = rows.number(row, 3)
+    else { return nil }
+    self.init(
+      digest: digest, host: host, enrolls: enrolls == [1], until: Int64(clamping: until),
+      key: rows.bytes(row, 4))
   }
 }
 

@@ -16,8 +16,8 @@ extension Statement {
 
   static let hosts = "SELECT name, key, enrolls, joined, seal FROM host"
 
-  /// $1 a key that was revoked.
-  fileprivate static let removeRevoked = "DELETE FROM host WHERE key = $1"
+  /// $1 name, $2 seal: of a host that was revoked.
+  fileprivate static let removeRevoked = "DELETE FROM host WHERE name = $1 AND seal = $2"
 }
 
 /// Who asks: a host of the fleet, and its key.
@@ -72,6 +72,7 @@ package final class Hosts: Sendable {
   private let database: Database
   private let revocations: Revocations
   private let known = Locked(Known())
+  private let checked = Locked(CheckedRows<HostRow>())
 
   /// `revocations`: nil for ones that nothing remembers.
   package init(_ database: Database, _ revocations: Revocations? = nil) {
@@ -173,11 +174,10 @@ package final class Hosts: Sendable {
       try revocations.settle(by: database)
       let kinds = try presences()
       var hosts: [HostIdentity] = []
-      for row in 0..<rows.count {
-        guard let found = HostRow.sealed(rows, row, database), let pin = found.key.flatMap(Pin.init)
-        else { continue }
-        if revocations.has(pin.bytes) {
-          try remove(found.name, pin)
+      for (found, seal) in sealed(rows) {
+        guard let pin = found.key.flatMap(Pin.init) else { continue }
+        if revocations.has(pin.bytes) || revocations.isVoid(found) {
+          try remove(found.name, seal)
         } else {
           let kind = kinds[pin.bytes] ?? .usual
           hosts.append(
@@ -193,6 +193,19 @@ package final class Hosts: Sendable {
     }
   }
 
+  /// Those that nobody without the key has made or changed.
+  private func sealed(_ rows: Rows) -> [(HostRow, seal: [UInt8])] {
+    checked.withLock { checked in
+      checked.begin()
+      return (0..<rows.count).compactMap { row in
+        guard let found = HostRow(rows, row), let seal = rows.bytes(row, 4) else { return nil }
+        let (isRight, isNews) = checked.check(found, seal, under: database.key)
+        if !isRight, isNews { database.alert(found.forged) }
+        return isRight ? (found, seal) : nil
+      }
+    }
+  }
+
   /// Of hosts and invitations, what is not usual. What somebody without the key has made is left to
   /// the moment when the host says which start it is.
   private func presences() throws(DatabaseFault) -> [[UInt8]: PresenceRow.Kind] {
@@ -201,8 +214,8 @@ package final class Hosts: Sendable {
     return Dictionary(found.map { ($0.subject, $0.kind) }) { first, _ in first }
   }
 
-  private func remove(_ host: [UInt8], _ pin: Pin) throws(DatabaseFault) {
-    _ = try database.ask(Statement.removeRevoked, [.bytes(pin.bytes)])
+  private func remove(_ host: [UInt8], _ seal: [UInt8]) throws(DatabaseFault) {
+    _ = try database.ask(Statement.removeRevoked, [.text(host), .bytes(seal)])
     database.alert(
       "host \(String(decoding: host, as: UTF8.self)) was revoked, and its row was there again: "
         + "it is removed")
@@ -226,20 +239,19 @@ struct HostList: Sendable {
 }
 
 extension HostRow {
-  /// name, key, enrolls, joined and seal; nil for one that was made or changed by somebody without
-  /// the key.
-  static func sealed(_ rows: Rows, _ row: Int, _ database: Database) -> HostRow? {
-    guard let name = rows.bytes(row, 0), let enrolls = rows.bytes(row, 2),
-      let joined = rows.number(row, 3), let seal = rows.bytes(row, 4)
+  /// name, key, enrolls and joined from this column on, whatever the seal says.
+  init?(_ rows: Rows, _ row: Int, from column: Int = 0) {
+    guard let name = rows.bytes(row, column), let enrolls = rows.bytes(row, column + 2),
+      let joined = rows.number(row, column + 3)
     else { return nil }
-    let found = HostRow(
-      name: name, key: rows.bytes(row, 1), enrolls: enrolls == [1], joined: Int64(clamping: joined))
-    if let wanted = try? found.seal(under: database.key), constantTimeEquals(seal, wanted) {
-      return found
-    }
-    database.alert(
-      "host \(String(decoding: name, as: UTF8.self)): its row was made or changed by somebody "
-        + "without the key")
-    return nil
+    self.init(
+      name: name, key: rows.bytes(row, column + 1), enrolls: enrolls == [1],
+      joined: Int64(clamping: joined))
+  }
+
+  /// What is told where its seal is not right.
+  var forged: String {
+    "host \(String(decoding: name, as: UTF8.self)): its row was made or changed by somebody "
+      + "without the key"
   }
 }

@@ -4,17 +4,18 @@ import Glibc
 import OneTimePassword
 import SallyportCore
 import SallyportLogin
-import SallyportSupport
+package import SallyportSupport
 import SallyportSystem
 
 extension Statement {
   static let revoked = "SELECT subject, host, at, seal FROM revoked"
 
-  /// $1 subject, $2 host, $3 when, $4 seal. What somebody without the key has put there goes.
+  /// $1 subject, $2 host, $3 when, $4 seal, $5 the seal that was read, empty where there was none.
+  /// What somebody without the key has put there goes; nothing where another one was faster.
   static let addRevoked = """
     INSERT INTO revoked (subject, host, at, seal) VALUES ($1, $2, $3::bigint, $4)
     ON CONFLICT (subject) DO UPDATE SET host = excluded.host, at = excluded.at,
-      seal = excluded.seal
+      seal = excluded.seal WHERE revoked.seal = $5 RETURNING at
     """
 
   /// $1 verifier, $2 the version that has such a table: others that are alive and keep it.
@@ -24,47 +25,82 @@ extension Statement {
     """
 }
 
-/// What was revoked, for ever: the keys of hosts, and invitations.
+/// What was revoked, for ever: the keys of hosts, and all that was sealed for a name up to a time.
 ///
 /// The database has it, and each verifier in a file of its own, so that a database that is
 /// restored, or that somebody writes to, brings no host back. Each time that the hosts are read the
 /// union is made: what the database lacks is written there, and what the file lacks there, before
-/// any host is answered by what was read.
+/// any host is answered by what was read. Of two rows with one subject the later one counts.
 package final class Revocations: Sendable {
   private struct Known: Sendable {
     var rows: [[UInt8]: RevokedRow] = [:]
-    /// The file has all of it.
-    var isFiled = false
+    /// Up to when what was sealed for a name is void.
+    var names: [[UInt8]: Int64] = [:]
+    /// How often that has changed, and of which the file has all.
+    var (changes, filed) = (0, -1)
+    /// Of the file as it was read or written last.
+    var mark: RevocationFile.Mark?
     /// The union was made once, so that hosts can be answered.
     var hasBegun = false
-    /// Of what was already complained.
-    var complaints: Set<[UInt8]> = []
+    /// Of the file.
+    var hasComplained = false
+
+    mutating func take(_ row: RevokedRow) {
+      if let old = rows[row.subject], old.at >= row.at { return }
+      rows[row.subject] = row
+      changes += 1
+      if row.subject == (try? RevokedRow.subject(ofName: row.host)) { names[row.host] = row.at }
+    }
   }
 
-  private let path: String?
+  private let file: RevocationFile?
   private let key: FleetKey
   private let known: Locked<Known>
   /// One thread at a time reads and writes.
-  private let turn = Locked(0)
+  private let turn = Locked(CheckedRows<RevokedRow>())
   /// There was no file; or one that is damaged, or of another key.
   private let (isNew, isDamaged): (Bool, Bool)
 
   /// How long another one takes at most to read the hosts again, in milliseconds.
   private let patience: Int32
 
-  /// `path`: of the file; nil: there is none, as for tests.
-  package init(at path: String? = nil, key: FleetKey, patience: Int32 = 5000) {
-    (self.path, self.key, self.patience) = (path, key, patience)
-    let found = path.flatMap { Self.read($0, key) }
+  /// Throws where there is a file that cannot be read: nothing is known then of what was revoked.
+  package convenience init(at path: String, key: FleetKey, patience: Int32 = 5000)
+    throws(PrivateFile.Fault)
+  {
+    let file = RevocationFile(path, key: key)
+    self.init(file, try file.read(), key, patience)
+  }
+
+  /// Without a file, as for tests.
+  package convenience init(key: FleetKey) { self.init(nil, nil, key, 0) }
+
+  private init(
+    _ file: RevocationFile?, _ found: RevocationFile.Content?, _ key: FleetKey, _ patience: Int32
+  ) {
+    (self.file, self.key, self.patience) = (file, key, patience)
     isDamaged = found?.isWhole == false
-    isNew = path != nil && found?.isWhole != true
-    let rows = (found?.rows ?? []).map { ($0.subject, $0) }
-    known = Locked(
-      Known(rows: Dictionary(rows) { first, _ in first }, isFiled: path == nil || !isNew))
+    isNew = file != nil && found?.isWhole != true
+    var known = Known()
+    for row in found?.rows ?? [] { known.take(row) }
+    if !isNew { known.filed = known.changes }
+    self.known = Locked(known)
   }
 
   /// Whether this key, or the invitation with this digest, was revoked.
   func has(_ subject: [UInt8]) -> Bool { known.withLock { $0.rows[subject] != nil } }
+
+  /// Up to when what was sealed for this name is void, in seconds since 1970; nil: nothing is.
+  func end(of name: [UInt8]) -> Int64? { known.withLock { $0.names[name] } }
+
+  func isVoid(_ host: HostRow) -> Bool { end(of: host.name).map { host.joined <= $0 } ?? false }
+
+  func isVoid(_ invite: InviteRow) -> Bool {
+    end(of: invite.host).map { invite.made <= $0 } ?? false
+  }
+
+  /// What was written to the database just now.
+  func note(_ rows: [RevokedRow]) { known.withLock { known in rows.forEach { known.take($0) } } }
 
   /// Before the first host is answered: now, or where this verifier stands aside or its database is
   /// away, with the first reading of the hosts.
@@ -79,9 +115,7 @@ package final class Revocations: Sendable {
 
   /// A verifier that remembers nothing first lets the others write down what they know.
   private func prepare(by database: Database) throws(DatabaseFault) {
-    if isDamaged, let path {
-      // SAFETY: the C strings live for the call.
-      _ = unsafe rename(path, path + ".damaged")
+    if isDamaged, let path = file?.path {
       database.alert("\(path) is damaged, or of another key: it is \(path).damaged now")
     }
     if isNew {
@@ -93,106 +127,116 @@ package final class Revocations: Sendable {
 
   /// Makes the union. Throws where the database does not have all of it.
   func settle(by database: Database) throws(DatabaseFault) {
-    let done = turn.withLock { _ in
-      Result { () throws(DatabaseFault) in try settleAlone(by: database) }
+    let done = turn.withLock { checked in
+      Result { () throws(DatabaseFault) in try settleAlone(by: database, &checked) }
     }
     try done.get()
   }
 
-  private func settleAlone(by database: Database) throws(DatabaseFault) {
+  private func settleAlone(by database: Database, _ checked: inout CheckedRows<RevokedRow>)
+    throws(DatabaseFault)
+  {
     if !known.withLock({ $0.hasBegun }) { try prepare(by: database) }
-    let (rows, _) = try database.ask(Statement.revoked)
+    look(for: database)
+    // What is noted from now on may be in the database before it is read.
     let before = known.withLock { $0.rows }
-    var there: [[UInt8]: RevokedRow] = [:]
+    let (rows, _) = try database.ask(Statement.revoked)
+    var (there, seals): ([[UInt8]: RevokedRow], [[UInt8]: [UInt8]]) = ([:], [:])
+    checked.begin()
     for row in 0..<rows.count {
-      guard let subject = rows.bytes(row, 0) else { continue }
-      if let found = RevokedRow(rows, row, key) {
-        there[subject] = found
-      } else if known.withLock({ $0.complaints.insert(subject).inserted }) {
-        database.alert(
-          "a revocation of host \(rows.text(row, 1) ?? "") was made or changed by somebody without "
-            + "the key")
-      }
+      guard let found = RevokedRow(rows, row), let seal = rows.bytes(row, 3) else { continue }
+      seals[found.subject] = seal
+      let (isRight, isNews) = checked.check(found, seal, under: key)
+      if isRight { there[found.subject] = found }
+      if !isRight, isNews { complain(of: found, to: database) }
     }
     let isFiled = known.withLock { known in
-      if there.keys.contains(where: { known.rows[$0] == nil }) { known.isFiled = false }
-      known.rows.merge(there) { first, _ in first }
-      return known.isFiled
+      there.values.forEach { known.take($0) }
+      return known.filed == known.changes
     }
     if !isFiled { save(database) }
-    try add(before.values.filter { there[$0.subject] == nil }, to: database)
+    let missing = before.values.filter { there[$0.subject].map(\.at) ?? .min < $0.at }
+    try add(missing, over: seals, to: database)
     known.withLock { $0.hasBegun = true }
   }
 
-  private func add(_ missing: [RevokedRow], to database: Database) throws(DatabaseFault) {
+  private func complain(of row: RevokedRow, to database: Database) {
+    database.alert(
+      "a revocation of host \(String(decoding: row.host, as: UTF8.self)) was made or changed by "
+        + "somebody without the key")
+  }
+
+  private func add(
+    _ missing: [RevokedRow], over seals: [[UInt8]: [UInt8]], to database: Database
+  ) throws(DatabaseFault) {
     for row in missing {
+      let values = try Database.sealing { () throws(CryptoError) in try row.values(under: key) }
       _ = try database.ask(
-        Statement.addRevoked,
-        try Database.sealing { () throws(CryptoError) in
-          try row.values(under: key)
-        })
+        Statement.addRevoked, values + [.bytes(seals[row.subject] ?? [])])
+    }
+    for host in Set(missing.map(\.host)) {
       database.alert(
-        "host \(String(decoding: row.host, as: UTF8.self)) was revoked, and the database did not "
-          + "know it any more: was it restored? It is written there again")
+        "host \(String(decoding: host, as: UTF8.self)): what was revoked there the database did not "
+          + "know any more: was it restored? It is written there again")
     }
   }
 
   // MARK: the file
 
-  private static let head = """
-    # Kept by sallyport-verifier(8): what was revoked. It may not be lost or older than it is.
-    version = 1
-
-    """
-  private static let longest = 64 << 20
-
-  /// The rows that are sealed with this key, and whether that is all of the file; nil where there
-  /// is none.
-  private static func read(_ path: String, _ key: FleetKey) -> (rows: [RevokedRow], isWhole: Bool)?
-  {
-    let text: [UInt8]
+  /// Reads what `revoke` has written there meanwhile.
+  private func look(for database: Database) {
+    guard let file else { return }
+    let mark = file.mark
+    guard known.withLock({ $0.mark != mark }) else { return }
     do throws(PrivateFile.Fault) {
-      let content = try PrivateFile.read(path, upTo: longest)
-      text = content.bytes(in: 0..<content.count)
+      let found = try file.read()
+      known.withLock { known in
+        known.mark = mark
+        let wasFiled = known.filed == known.changes
+        found?.rows.forEach { known.take($0) }
+        // Also where it lacks something: the next save makes the union.
+        known.filed =
+          wasFiled && found?.isWhole == true && found?.rows.count == known.rows.count
+          ? known.changes : -1
+      }
     } catch {
-      return error == .absent ? nil : ([], false)
+      complain(error, to: database)
     }
-    guard text.starts(with: head.utf8) else { return ([], false) }
-    let lines = text.dropFirst(head.utf8.count).split(separator: UInt8(ascii: "\n"))
-    let rows = lines.compactMap { RevokedRow(line: Array($0), key) }
-    return (rows, rows.count == lines.count && text.last == UInt8(ascii: "\n"))
   }
 
   /// Where it fails it is tried again with the next reading.
   private func save(_ database: Database) {
-    guard let path else { return }
-    let rows = known.withLock { $0.rows.values.sorted { $0.at < $1.at } }
-    do {
-      let text = try Array(Self.head.utf8) + rows.flatMap { try $0.line(under: key) }
-      try replaceFile(path, text)
-      known.withLock { $0.isFiled = $0.rows.count == rows.count }
-    } catch {
-      let isNews = known.withLock { $0.complaints.insert([]).inserted }
-      if isNews {
-        let reason =
-          (error as? SystemError).map { errnoDescription($0.number) } ?? "libcrypto failed"
-        database.alert("\(path): \(reason): what is revoked is not kept here")
+    guard let file else { return }
+    let (rows, changes) = known.withLock { (Array($0.rows.values), $0.changes) }
+    do throws(PrivateFile.Fault) {
+      let all = try file.add(rows)
+      known.withLock { known in
+        known.filed = changes
+        all.forEach { known.take($0) }
+        known.hasComplained = false
       }
+    } catch {
+      complain(error, to: database)
     }
+  }
+
+  private func complain(_ fault: PrivateFile.Fault, to database: Database) {
+    let isNews = known.withLock { known in
+      defer { known.hasComplained = true }
+      return !known.hasComplained
+    }
+    guard isNews, let path = file?.path else { return }
+    database.alert("\(path): \(fault.text): what is revoked is not kept here")
   }
 }
 
 extension RevokedRow {
-  /// A row of the database; nil where somebody without the key has made it.
-  fileprivate init?(_ rows: Rows, _ row: Int, _ key: FleetKey) {
-    guard let subject = rows.bytes(row, 0), let host = rows.bytes(row, 1),
-      let at = rows.number(row, 2), let seal = rows.bytes(row, 3)
+  /// A row of the database, whatever its seal says.
+  init?(_ rows: Rows, _ row: Int) {
+    guard let subject = rows.bytes(row, 0), Pin(subject) != nil, let host = rows.bytes(row, 1),
+      let at = rows.number(row, 2)
     else { return nil }
-    let found = RevokedRow(subject: subject, host: host, at: Int64(clamping: at))
-    guard let wanted = try? found.seal(under: key), constantTimeEquals(seal, wanted) else {
-      return nil
-    }
-    self = found
+    self.init(subject: subject, host: host, at: Int64(clamping: at))
   }
 
   /// Of the table.
@@ -200,23 +244,5 @@ extension RevokedRow {
     [
       .bytes(subject), .text(host), .number(UInt64(clamping: at)), .bytes(try seal(under: key)),
     ]
-  }
-
-  /// A line of the file: subject and seal in hexadecimal, and between them host and time.
-  fileprivate func line(under key: FleetKey) throws(CryptoError) -> [UInt8] {
-    let time = Array(String(max(at, 0)).utf8)
-    let fields = [hexadecimal(subject), host, time, hexadecimal(try seal(under: key))]
-    return Array(fields.joined(separator: [UInt8(ascii: " ")])) + [UInt8(ascii: "\n")]
-  }
-
-  fileprivate init?(line: [UInt8], _ key: FleetKey) {
-    let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
-    guard fields.count == 4, let pin = Pin(hex: String(decoding: fields[0], as: UTF8.self)),
-      let at = Int64(String(decoding: fields[2], as: UTF8.self))
-    else { return nil }
-    self.init(subject: pin.bytes, host: Array(fields[1]), at: at)
-    guard let wanted = try? self.line(under: key), wanted == line + [UInt8(ascii: "\n")] else {
-      return nil
-    }
   }
 }

@@ -5,8 +5,24 @@ import SallyportSystem
 // their values is the id of the key (4 bytes) and HMAC-SHA-256 under the fleet's key of the table
 // and the values, each with its length before it (docs/fleet-format.md).
 
+/// A row with a seal.
+package protocol SealedRow: Equatable, Sendable {
+  /// By which its table finds it.
+  var primaryKey: [UInt8] { get }
+  /// For the column `seal`.
+  func seal(under key: FleetKey) throws(CryptoError) -> [UInt8]
+}
+
+extension SealedRow {
+  /// Whether it was sealed with this key.
+  package func isRight(_ seal: [UInt8], under key: FleetKey) -> Bool {
+    guard let wanted = try? self.seal(under: key) else { return false }
+    return constantTimeEquals(seal, wanted)
+  }
+}
+
 /// A host that may ask: a row of the table `host`.
-package struct HostRow: Equatable, Sendable {
+package struct HostRow: SealedRow {
   package let name: [UInt8]
   /// The SHA-256 of its public key; nil for a host that asks only over a local socket.
   package let key: [UInt8]?
@@ -19,6 +35,8 @@ package struct HostRow: Equatable, Sendable {
     (self.name, self.key, self.enrolls, self.joined) = (name, key, enrolls, joined)
   }
 
+  package var primaryKey: [UInt8] { name }
+
   /// For the column `seal`.
   package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
     try key.bind(
@@ -28,7 +46,10 @@ package struct HostRow: Equatable, Sendable {
 }
 
 /// An invitation for a host: a row of the table `invite`.
-package struct InviteRow: Equatable, Sendable {
+package struct InviteRow: SealedRow {
+  /// How long it can be used, in seconds.
+  package static let lifetime: Int64 = 86_400
+
   /// Of the secret in the token.
   package let digest: [UInt8]
   package let host: [UInt8]
@@ -45,6 +66,10 @@ package struct InviteRow: Equatable, Sendable {
     self.key = key
   }
 
+  package var primaryKey: [UInt8] { digest }
+  /// When it was made.
+  package var made: Int64 { until - Self.lifetime }
+
   /// For the column `seal`.
   package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
     try key.bind(
@@ -53,10 +78,11 @@ package struct InviteRow: Equatable, Sendable {
   }
 }
 
-/// A host's key or an invitation that was revoked: a row of the table `revoked`, and a line of each
-/// verifier's file.
-package struct RevokedRow: Equatable, Sendable {
-  /// 32 bytes: the SHA-256 of the host's public key, or the digest of an invitation.
+/// A host's key that was revoked, or up to when all of a name is void: a row of the table `revoked`,
+/// and a line of each verifier's file. Of two with one subject the later one counts.
+package struct RevokedRow: SealedRow {
+  /// 32 bytes: the SHA-256 of the host's public key, the digest of an invitation, or what
+  /// `subject(ofName:)` gives.
   package let subject: [UInt8]
   package let host: [UInt8]
   /// Seconds since 1970.
@@ -66,6 +92,14 @@ package struct RevokedRow: Equatable, Sendable {
     (self.subject, self.host, self.at) = (subject, host, at)
   }
 
+  /// Of all rows and invitations that were sealed for this name up to `at`.
+  package static func subject(ofName name: [UInt8]) throws(CryptoError) -> [UInt8] {
+    try SHA256.digest(
+      FleetKey.counted(OneTimePassword.bytes(of: "revoked name")) + FleetKey.counted(name))
+  }
+
+  package var primaryKey: [UInt8] { subject }
+
   /// For the column `seal`.
   package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
     try key.bind("revoked", [subject, host, number(UInt64(bitPattern: at))])
@@ -73,7 +107,7 @@ package struct RevokedRow: Equatable, Sendable {
 }
 
 /// What a host has said of its starts: a row of the table `presence`.
-package struct PresenceRow: Equatable, Sendable {
+package struct PresenceRow: SealedRow {
   /// How it stands.
   package enum Kind: UInt64, Sendable {
     case usual
@@ -105,6 +139,8 @@ package struct PresenceRow: Equatable, Sendable {
     (self.subject, self.kind, random, number) = (subject, kind, [], 0)
     (former, suspect, noted) = ([], [], 0)
   }
+
+  package var primaryKey: [UInt8] { subject }
 
   /// For the column `seal`.
   package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {

@@ -165,7 +165,7 @@ package struct JoinHandler: Sendable {
     }
     let name = RevokedRow(subject: subject, host: host.name, at: end)
     let sealed = try Database.sealing { () throws(CryptoError) in
-      try values(found, used, host, replacing: formerKey, old, name)
+      try values(found, used, host, replacing: formerKey, as: old, until: name)
     }
     do throws(DatabaseFault) {
       guard try database.ask(Statement.join, sealed).0.count == 1 else { return false }
@@ -183,7 +183,7 @@ package struct JoinHandler: Sendable {
   /// Of the statement.
   private func values(
     _ found: Found, _ used: InviteRow, _ host: HostRow, replacing former: [UInt8]?,
-    _ old: RevokedRow?, _ name: RevokedRow
+    as old: RevokedRow?, until name: RevokedRow
   ) throws(CryptoError) -> [Value] {
     let key = database.key
     let invited: [Value] = [

@@ -45,7 +45,11 @@ package final class Revocations: Sendable {
     /// Of the file.
     var hasComplained = false
 
-    mutating func take(_ row: RevokedRow) {
+    mutating func take(all rows: some Collection<RevokedRow>) {
+      for row in rows { take(row) }
+    }
+
+    private mutating func take(_ row: RevokedRow) {
       if let old = rows[row.subject], old.at >= row.at { return }
       rows[row.subject] = row
       changes += 1
@@ -69,20 +73,20 @@ package final class Revocations: Sendable {
     throws(PrivateFile.Fault)
   {
     let file = RevocationFile(path, key: key)
-    self.init(file, try file.read(), key, patience)
+    self.init(file, try file.read(), key, patience: patience)
   }
 
   /// Without a file, as for tests.
-  package convenience init(key: FleetKey) { self.init(nil, nil, key, 0) }
+  package convenience init(key: FleetKey) { self.init(nil, nil, key, patience: 0) }
 
   private init(
-    _ file: RevocationFile?, _ found: RevocationFile.Content?, _ key: FleetKey, _ patience: Int32
+    _ file: RevocationFile?, _ found: RevocationFile.Content?, _ key: FleetKey, patience: Int32
   ) {
     (self.file, self.key, self.patience) = (file, key, patience)
     isDamaged = found?.isWhole == false
     isNew = file != nil && found?.isWhole != true
     var known = Known()
-    for row in found?.rows ?? [] { known.take(row) }
+    known.take(all: found?.rows ?? [])
     if !isNew { known.filed = known.changes }
     self.known = Locked(known)
   }
@@ -100,7 +104,7 @@ package final class Revocations: Sendable {
   }
 
   /// What was written to the database just now.
-  func note(_ rows: [RevokedRow]) { known.withLock { known in rows.forEach { known.take($0) } } }
+  func note(_ rows: [RevokedRow]) { known.withLock { $0.take(all: rows) } }
 
   /// Before the first host is answered: now, or where this verifier stands aside or its database is
   /// away, with the first reading of the hosts.
@@ -151,7 +155,7 @@ package final class Revocations: Sendable {
       if !isRight, isNews { complain(of: found, to: database) }
     }
     let isFiled = known.withLock { known in
-      there.values.forEach { known.take($0) }
+      known.take(all: there.values)
       return known.filed == known.changes
     }
     if !isFiled { save(database) }
@@ -176,8 +180,8 @@ package final class Revocations: Sendable {
     }
     for host in Set(missing.map(\.host)) {
       database.alert(
-        "host \(String(decoding: host, as: UTF8.self)): what was revoked there the database did not "
-          + "know any more: was it restored? It is written there again")
+        "host \(String(decoding: host, as: UTF8.self)): what was revoked there the database did "
+          + "not know any more: was it restored? It is written there again")
     }
   }
 
@@ -193,7 +197,7 @@ package final class Revocations: Sendable {
       known.withLock { known in
         known.mark = mark
         let wasFiled = known.filed == known.changes
-        found?.rows.forEach { known.take($0) }
+        known.take(all: found?.rows ?? [])
         // Also where it lacks something: the next save makes the union.
         known.filed =
           wasFiled && found?.isWhole == true && found?.rows.count == known.rows.count
@@ -212,7 +216,7 @@ package final class Revocations: Sendable {
       let all = try file.add(rows)
       known.withLock { known in
         known.filed = changes
-        all.forEach { known.take($0) }
+        known.take(all: all)
         known.hasComplained = false
       }
     } catch {

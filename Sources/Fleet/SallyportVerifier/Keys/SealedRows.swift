@@ -78,8 +78,8 @@ package struct InviteRow: SealedRow {
   }
 }
 
-/// A host's key that was revoked, or up to when all of a name is void: a row of the table `revoked`,
-/// and a line of each verifier's file. Of two with one subject the later one counts.
+/// A host's key that was revoked, or up to when all of a name is void: a row of the table
+/// `revoked`, and a line of each verifier's file. Of two with one subject the later one counts.
 package struct RevokedRow: SealedRow {
   /// 32 bytes: the SHA-256 of the host's public key, the digest of an invitation, or what
   /// `subject(ofName:)` gives.

@@ -149,9 +149,11 @@ extension Store {
   }
 
   /// Removes and overwrites tokens. Those that are not there are left out. Where somebody has one
-  /// of them by now, removes none and returns that. A file that is broken goes too, unless it names
-  /// somebody who has the token: throws what is wrong with it then.
-  package func forget(_ serials: some Collection<TokenSerial>) throws(StoreTrouble) -> Token? {
+  /// of them by now, removes none and returns that. A file that is broken may have lost the line
+  /// that says who has its token: it goes if it is `unchecked`, else throws what is wrong with it.
+  package func forget(_ serials: some Collection<TokenSerial>, unchecked: Bool = false)
+    throws(StoreTrouble) -> Token?
+  {
     try changing { users throws(StoreTrouble) in
       guard let folder = try folder(Store.tokens) else { return nil }
       for serial in serials {
@@ -160,9 +162,7 @@ extension Store {
             return token
           }
         } catch {
-          guard case .malformed = error, try !folder.namesHolder(Path(serial.fileName)) else {
-            throw error
-          }
+          guard unchecked, case .malformed = error else { throw error }
         }
       }
       // Out of the inventory first: half overwritten, it would stay there as a broken one.
@@ -200,19 +200,6 @@ extension StoreFolder {
         SettingsError(line: 1, .value("serial", wanted: "the name of the file")))
     }
     return token
-  }
-
-  /// Whether a line of a file that may be broken says who has the token.
-  fileprivate func namesHolder(_ file: Path) throws(StoreTrouble) -> Bool {
-    guard let text = try text(of: file) else { return false }
-    var start = 0
-    while start < text.count {
-      let end = text.first(UInt8(ascii: "\n"), in: start..<text.count) ?? text.count
-      while start < end, text[start] == 0x20 || text[start] == 0x09 { start += 1 }
-      if text.holds("assigned", in: start..<min(start + 8, end)) { return true }
-      start = end + 1
-    }
-    return false
   }
 
   /// Puts a file of this directory into another one, in the place of what has the name.

@@ -98,6 +98,9 @@ struct TokenForget: Verb {
   @Flag(help: "All that nobody has.")
   var unassigned = false
 
+  @Flag(help: "Also those whose broken files do not tell who has them.")
+  var unchecked = false
+
   @Flag(help: "Do not ask.")
   var yes = false
 
@@ -107,6 +110,7 @@ struct TokenForget: Verb {
     if serials.isEmpty != unassigned {
       throw ValidationError("either serial numbers or --unassigned")
     }
+    if unassigned, unchecked { throw ValidationError("--unchecked needs serial numbers") }
   }
 
   func invocation(in context: Context) -> Invocation {
@@ -135,11 +139,7 @@ struct TokenForget: Verb {
       let recorder = try context.recorder(shared)
       let held = try recorder.record(.tokenForget, facts, isDone: isDone) {
         () throws(CommandError) in
-        do throws(StoreTrouble) {
-          return try store.forget(tokens)
-        } catch {
-          throw .notForgotten(error)
-        }
+        try storing { () throws(StoreTrouble) in try store.forget(tokens, unchecked: unchecked) }
       }
       if let held { throw .tokenHeld(held) }
     }
@@ -155,8 +155,8 @@ struct TokenForget: Verb {
       do throws(StoreTrouble) {
         token = try store.token(serial)
       } catch {
-        // Whether a broken file says who has it is looked at when it is removed.
         guard case .malformed = error else { throw .store(error) }
+        guard unchecked else { throw .brokenToken(serial, error) }
         continue
       }
       guard let token else { throw .noToken(word) }
@@ -203,27 +203,20 @@ extension CommandError {
     }
   }
 
-  /// Where its file is broken: nothing that is enrolled mends that.
+  /// Where its file is broken, who has it cannot be asked; nothing that is enrolled mends that.
   fileprivate static func brokenToken(_ serial: TokenSerial, _ trouble: StoreTrouble)
     -> CommandError
   {
     guard case .malformed = trouble else { return .store(trouble) }
     return CommandError {
       Message(
-        trouble.fact, .badData,
+        "\(trouble.fact): whether somebody has \(serial.text) is not known", .badData,
         hints: [
-          Invocation(verb: $0.verb, store: $0.store)
-            .command("token forget", shellQuoted(serial.text), remark: "then import it again")
+          Invocation(verb: $0.verb, store: $0.store).command(
+            "token forget", shellQuoted(serial.text) + " --unchecked",
+            remark: "if nobody can log in with it any more; then import it again")
         ])
     }
-  }
-
-  /// A broken file that says who has its token stays.
-  fileprivate static func notForgotten(_ trouble: StoreTrouble) -> CommandError {
-    guard case .malformed(let path, _) = trouble else { return .store(trouble) }
-    return CommandError(
-      .badData, "\(trouble.fact): it names who has the token: nothing was changed",
-      hints: ["rm \(shellQuoted(path))  # once nobody has it"])
   }
 
   /// Somebody has it.

@@ -264,6 +264,7 @@ import Testing
     (.stopped(.failure(5), .notEnrolled), .inputOutput), (.output(errno: 28), .inputOutput),
     (.noRightCode(.nothingChanged), .refused),
     (.noSuchAuthenticator("tablet"), .noInput), (.nameTaken("tablet"), .exists),
+    (.secretTaken("tablet"), .exists),
     (.tooManyAuthenticators, .exists), (.lastAuthenticator, .refused),
     (.resync(.clockOff(name: Label("phone"), drift: -120, period: 30, accepted: 5)), .refused),
     (.resync(.replayed(name: Label("phone"))), .refused), (.resync(.notFound), .refused),

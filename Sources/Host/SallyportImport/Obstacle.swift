@@ -57,6 +57,16 @@ package struct Obstacle: Error {
     }
   }
 
+  /// Two entries that give the same codes, or their last digits.
+  package static func sameSecret(
+    _ one: Label, _ other: Label, _ entries: [(number: Int, name: Label?)]
+  ) -> Obstacle {
+    let text = "\(other.text) has the secret of \(one.text): each code would be accepted twice"
+    return Obstacle("same-secret", text) { invocation in
+      entries.map { invocation.choosing($0, $1) }
+    }
+  }
+
   /// Of an export all was left out, as the remarks say.
   package static func nothingOfUse(_ remarks: [Remark]) -> Obstacle {
     Obstacle("nothing-of-use", remarks.map(\.text).joined(separator: "; "))

@@ -226,6 +226,18 @@ struct ImportedReport: Decodable {
     #expect(phone.status == 65 && phone.answer.contains("with a clock that can be set"))
   }
 
+  @Test func `takes one secret once, whatever the number of digits`() throws {
+    let path = try file("oath", "HOTP/T30/6 bob - \(Self.key)\nHOTP/T30/8 bob - \(Self.key)")
+    let uri = "otpauth://totp/x?secret=GEZDGNBVGY3TQOJQGEZD"
+    let list = try file("list", "\(uri)\n\(uri)&digits=8\n")
+    defer { for each in [path, list] { try? FileManager.default.removeItem(atPath: each) } }
+    for words in [["pam-oath", path], ["uri", list, "--user", "bob", "--all"]] {
+      let done = bench.run(arguments: ["import"] + words + ["--allow-missing"])
+      #expect(done.status == 65 && done.answer.contains("has the secret of phone"), "\(done.aside)")
+    }
+    #expect(try !bench.content().keys.contains { $0.contains("bob") })
+  }
+
   @Test func `reads standard input, and says what is wrong with a list`() throws {
     let terminal = FakeTerminal(
       [

@@ -54,6 +54,23 @@ struct ImportedPerson {
         .tooMany(authenticators.count, most: Enrollment.maximumAuthenticators, entries))
     }
     for one in authenticators { check(one.secret, force: force) }
+    checkSecrets()
+  }
+
+  /// As a change of an enrollment is checked: of two that give the same codes, each code would be
+  /// accepted twice.
+  private mutating func checkSecrets() {
+    let names = names
+    for (place, one) in authenticators.enumerated() {
+      let other = authenticators[..<place].firstIndex {
+        $0.parameters.giveCodes(of: one.parameters) && constantTimeEquals($0.secret, one.secret)
+      }
+      guard let other else { continue }
+      let entries = [other, place].compactMap { at in
+        authenticators[at].entry.map { (number: $0, name: Optional(names[at])) }
+      }
+      obstacles.append(.sameSecret(names[other], names[place], entries))
+    }
   }
 
   private mutating func check(_ secret: Secret, force: Bool) {

@@ -1,4 +1,4 @@
-import OneTimePassword
+package import OneTimePassword
 
 /// A change of a user's enrollment as a value, which a login, the command and the service apply
 /// alike.
@@ -138,10 +138,15 @@ extension Enrollment {
 }
 
 extension Authenticator {
-  /// Whether the codes are the same, or their last digits.
   fileprivate func givesCodes(of other: Authenticator) -> Bool {
-    parameters.type == other.parameters.type && parameters.algorithm == other.parameters.algorithm
-      && constantTimeEquals(secret, other.secret)
+    parameters.giveCodes(of: other.parameters) && constantTimeEquals(secret, other.secret)
+  }
+}
+
+extension CodeParameters {
+  /// Whether the codes of one secret are the same, or their last digits.
+  package func giveCodes(of other: CodeParameters) -> Bool {
+    type == other.type && algorithm == other.algorithm
   }
 }
 

@@ -6,7 +6,7 @@ import SallyportCore
 /// How the secrets of a key container are encrypted (RFC 6030 §6), and what decrypts them.
 struct ContainerKey {
   private let key: Secret
-  private let mac: (hash: Int32, key: Secret)
+  private let mac: (hash: HashAlgorithm, key: Secret)
 
   /// Why nothing can be decrypted.
   enum Error: Swift.Error, Equatable {
@@ -25,11 +25,11 @@ struct ContainerKey {
   init(_ root: XMLElement, _ text: XMLText, _ secret: ContainerSecret?) throws(Error) {
     key = try ContainerKey.key(root["EncryptionKey"], text, secret)
     guard let method = root["MACMethod"] else { throw .unsupported("values without a MAC") }
-    let hash: Int32
+    let hash: HashAlgorithm
     switch ContainerKey.word(method.attributes["Algorithm"]) {
-    case "hmac-sha1": hash = 160
-    case "hmac-sha256": hash = 256
-    case "hmac-sha512": hash = 512
+    case "hmac-sha1": hash = .sha1
+    case "hmac-sha256": hash = .sha256
+    case "hmac-sha512": hash = .sha512
     case let other: throw .unsupported("the MAC \(other)")
     }
     // RFC 6030 §6.1.1 leaves it to an agreement what a MAC without a key of its own is made by:
@@ -41,7 +41,7 @@ struct ContainerKey {
     }
     let own = try ContainerKey.decrypted(macKey, text, by: key)
     // A shorter one can be tried out (RFC 2104 §3).
-    guard own.count >= hash / 8 else {
+    guard own.count >= hash.secretLength else {
       throw .unsupported("a MAC by a key of \(own.count) bytes")
     }
     mac = (hash, own)
@@ -123,19 +123,8 @@ struct ContainerKey {
       throw .unsupported("values without a MAC")
     }
     let cipher = try ContainerKey.cipher(encrypted, text, key)
-    guard let found = Secret(count: 64) else { throw .outOfMemory }
-    // SAFETY: as above; the code has room for every hash.
-    let count = unsafe mac.key.withBytes { key in
-      unsafe cipher.withBytes { cipher in
-        unsafe found.withMutableBytes { found in
-          guard let bytes = key.baseAddress, let message = cipher.baseAddress,
-            let code = found.baseAddress
-          else { return Int32(0) }
-          return unsafe container_mac(mac.hash, bytes, key.count, message, cipher.count, code)
-        }
-      }
-    }
-    guard count > 0, let code = found.slice(0..<Int(count)), constantTimeEquals(code, wanted)
+    guard let code = try? hmac(mac.hash, key: mac.key, message: cipher),
+      constantTimeEquals(code, wanted)
     else { throw .wrong }
     return try ContainerKey.decrypted(cipher, by: key)
   }
@@ -168,7 +157,7 @@ struct ContainerKey {
     guard let vector = cipher.slice(0..<16), let input = cipher.slice(16..<cipher.count),
       let output = Secret(count: input.count)
     else { throw .outOfMemory }
-    // SAFETY: as above; the output is as long as the input.
+    // SAFETY: as in `derive`; the output is as long as the input.
     let done = unsafe key.withBytes { key in
       unsafe vector.withBytes { vector in
         unsafe input.withBytes { input in

@@ -113,14 +113,22 @@ package enum SHA256 {
 /// HMAC-SHA-256 (RFC 2104) of `message`, 32 bytes. `key` has 1 to 1024 bytes.
 /// Throws `unavailable`, `failed` (also for a key out of range) or `outOfMemory`.
 package func hmacSHA256(key: [UInt8], message: Secret) throws(CryptoError) -> [UInt8] {
-  try prepareCrypto()
   guard let key = Secret(key) else { throw .outOfMemory }
+  let code = try hmac(.sha256, key: key, message: message)
+  return code.bytes(in: 0..<code.count)
+}
+
+/// The same with any hash.
+package func hmac(_ algorithm: HashAlgorithm, key: Secret, message: Secret) throws(CryptoError)
+  -> Secret
+{
+  try prepareCrypto()
   // SAFETY: the pointer is that of the fetched HMAC.
-  let context = try unsafe HMACContext(Algorithms.fetched().hmac, key: key, algorithm: .sha256)
+  let context = try unsafe HMACContext(Algorithms.fetched().hmac, key: key, algorithm: algorithm)
   // SAFETY: the buffer lives for the call.
   let done = unsafe message.withBytes { unsafe context.authenticate($0) }
   guard done else { throw .failed }
-  return context.code.bytes(in: 0..<context.code.count)
+  return context.code
 }
 
 /// Compares in a time that does not depend on the values.

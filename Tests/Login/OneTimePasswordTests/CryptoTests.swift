@@ -40,6 +40,22 @@ import Testing
     #expect(try hmacSHA256(key: key, message: secret(message)) == bytes(hex: wanted))
   }
 
+  /// RFC 2202 §3 and RFC 4231 §4.2, the first test case of each.
+  @Test func `computes HMAC with any hash`() throws {
+    let key = try #require(Secret([UInt8](repeating: 0x0b, count: 20)))
+    for (hash, wanted) in [
+      (HashAlgorithm.sha1, "b617318655057264e28bc0b6fb378c8ef146be00"),
+      (
+        .sha512,
+        "87aa7cdea5ef619d4ff0b4241a1d6cb02379f4e2ce4ec2787ad0b30545e17cde"
+          + "daa833b7d6b8a702038b274eaea3f4e4be9d914eeb61f1702e696c203a126854"
+      ),
+    ] {
+      let code = try hmac(hash, key: key, message: secret("Hi There"))
+      #expect(try code.bytes(in: 0..<code.count) == bytes(hex: wanted))
+    }
+  }
+
   @Test(arguments: [0, 1025]) func `refuses an HMAC key out of range`(count: Int) throws {
     let key = [UInt8](repeating: 1, count: count)
     #expect(throws: CryptoError.failed) { _ = try hmacSHA256(key: key, message: secret("a")) }

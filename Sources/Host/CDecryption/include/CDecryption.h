@@ -7,7 +7,6 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,18 +49,6 @@ static inline int container_derive(int bits, const void *passphrase, size_t coun
                                (int)salt_count, iterations, hash, (int)key_count, key);
   ERR_pop_to_mark();
   return done == 1;
-}
-
-/* HMAC of a message, once. The length of the code, or 0. `code` must hold 64 bytes. */
-static inline int container_mac(int bits, const void *key, size_t key_count, const void *message,
-                                size_t count, void *code) {
-  const EVP_MD *hash = container_hash(bits);
-  unsigned int written = 0;
-  if (hash == NULL || key_count > INT_MAX) return 0;
-  ERR_set_mark();
-  void *done = HMAC(hash, key, (int)key_count, message, count, code, &written);
-  ERR_pop_to_mark();
-  return done == NULL ? 0 : (int)written;
 }
 
 #pragma clang assume_nonnull end

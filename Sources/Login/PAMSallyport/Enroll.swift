@@ -169,12 +169,13 @@ struct EnrollmentConversation<Application: PAMApplication, Store: LoginStore> {
       }
     try login.show(
       joined(sentences.prompt(welcome, HostName.label.bytes), sentences.text(.installApp)))
-    for _ in 0..<3 {
+    for left in (0..<3).reversed() {
       let answer = try host.ask(
         sentences.prompt(level == .required ? .setUpNow : .setUpNowOrLater), echo: true)
       let isYes = answer.count > 0 ? isYes(answer) : false
       if isYes == true { return true }
       if isYes == false { break }
+      if left > 0 { try login.show(sentences.text(.yesOrNo)) }
     }
     if level == .required {
       try login.show(sentences.text(.logInAgain, HostName.label.bytes))

@@ -236,6 +236,8 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
       for _ in 0..<(isClear ? 1 : 3) { host.expect(ask, echo: true, answer: answer) }
       #expect(account() == (level == "required" ? .denied : .ignore))
       #expect(!host.shown.contains { $0.contains("otpauth") })
+      let told = host.shown.count { $0 == "Type y for yes or n for no." }
+      #expect(told == (isClear ? 0 : level == "required" ? 2 : 4))
     }
   }
 

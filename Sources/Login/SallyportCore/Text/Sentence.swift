@@ -5,7 +5,7 @@ package enum Sentence: Int, CaseIterable, Sendable {
   case notAccepted, tooManyWrongCodes, codeWasUsed
   case seconds, minutes, hours
   case required, offered, requiredBeside, offeredBeside, requiredByPass, installApp
-  case setUpNow, setUpNowOrLater, yes, no, logInAgain
+  case setUpNow, setUpNowOrLater, yesOrNo, yes, no, logInAgain
   case addToApp, keyByHand, voidEntry, doesNotScan, tallDrawing
   case codeOfApp, digitsOfCode, backupCodeShowsNothing, clockBehind, clockAhead, wrongCode
   case isClockRight, tryLeft, triesLeft
@@ -43,6 +43,7 @@ package enum Sentence: Int, CaseIterable, Sendable {
     Google Authenticator.
     set_up_now = Set it up now? [y/n]:
     set_up_now_or_later = Set it up now? [y/n, Enter = later]:
+    yes_or_no = Type y for yes or n for no.
     yes = yes
     no = no
     log_in_again = {host} requires a second factor. Log in again with your phone at hand.

@@ -130,11 +130,55 @@ import Testing
     #expect(done.status == 0)
     #expect(done.answer.contains("\nlanguage before a code  xx  \(machine.root)/policy:2\n"))
     #expect(done.aside.hasPrefix("\(machine.root)/policy:2: warning: language = xx: "))
-    #expect(done.aside.hasSuffix(": users read English\n"))
+    #expect(done.aside.hasSuffix(" (available: en): users read English\n"))
+    let messages = "\(machine.root)/usr/share/sallyport/messages"
+    try FileManager.default.createDirectory(atPath: messages, withIntermediateDirectories: true)
+    for name in ["fr", "pt-BR", "README"] {
+      try machine.write("/usr/share/sallyport/messages/\(name)", "")
+    }
+    let told = " (available: en, fr, pt-BR): users read English\n"
+    for value in ["xx", "french"] {
+      #expect(try check("[default]\nlanguage = \(value)\n").aside.hasSuffix(told), "\(value)")
+    }
+    #expect(try !check("[default]\nlanguage = fr\n").aside.contains("available"))
     for value in ["french", "fr de", "", "pt-br"] {
       let done = try check("[default]\nlanguage = \(value)\n")
       #expect(done.status == 0 && done.aside.contains("wanted a language such as fr"), "\(value)")
     }
+  }
+
+  /// In the order of the manual the first matching rule decides.
+  @Test(
+    arguments: [
+      ("match_service = sshd", "match_service = sshd\nmatch_user = root", true),
+      ("match_service = sshd, sudo", "match_service = sudo\nmatch_origin = local", true),
+      ("match_origin = local", "match_origin = local", true),
+      ("match_service = sshd", "match_user = root", false),
+      ("match_service = sshd", "match_service = sshd, sudo", false),
+      ("match_service = sshd\nmatch_user = root", "match_service = sshd", false),
+      // In doubt the stricter one counts, but of a language.
+      ("match_user = root", "match_user = root", nil),
+      ("match_origin = 192.0.2.0/24", "match_origin = 192.0.2.0/24", nil),
+    ] as [(String, String, Bool?)])
+  func `A value behind one that comes first is named`(
+    _ first: String, _ later: String, _ all: Bool?
+  )
+    throws
+  {
+    for (key, one, other) in [
+      ("language", "en", "xx"), ("tries", "2", "3"), ("remember", "0", "1 d"),
+    ] {
+      func text(_ value: String) -> String {
+        "[rule a]\n\(first)\n\(key) = \(one)\n[rule b]\n\(later)\n\(key) = \(value)\n"
+      }
+      let line = text(other).split(separator: "\n").count
+      let told =
+        "/policy:\(line): warning: \(key) has no effect: for these logins [rule a] in line 1 comes"
+      #expect(try check(text(other)).aside.contains(told) == (all ?? (key == "language")), "\(key)")
+      #expect(try !check(text(one)).aside.contains("has no effect"))
+    }
+    let budget = "\nguess_budget = 1 %\n[rule b]\n\(later)\nguess_budget = 2 %\n"
+    #expect(try !check("[rule a]\n\(first)\(budget)").aside.contains("has no effect"))
   }
 
   @Test func `A helpdesk is shown, and each mistake of it is named`() throws {

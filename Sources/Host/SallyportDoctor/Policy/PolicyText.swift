@@ -19,9 +19,9 @@ extension PolicyText {
   }
 
   /// What is wrong with the groups in rules, so that a rule matches nobody, rules whose name stands
-  /// before, and the section that slows the others; each with its line number.
+  /// before, values behind others, and the section that slows others; each with its line number.
   package func warnings(_ census: GroupCensus) -> [(String, Int)] {
-    flaws(of: census).map { ($0.text, $1) } + repeatedRules() + slowing()
+    flaws(of: census).map { ($0.text, $1) } + repeatedRules() + lostValues() + slowing()
   }
 
   /// A section with a `guess_budget`.

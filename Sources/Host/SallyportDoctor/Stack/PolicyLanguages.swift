@@ -16,7 +16,7 @@ extension PolicyText {
         let found = printable(word.utf8, limit: 64)
         return PolicyFacts.Problem(
           location: FileLocation(file: path, line: line),
-          text: "language = \(found): wanted \(PolicyKey.language.wanted)")
+          text: "language = \(found): wanted \(PolicyKey.language.wanted)\(others(root))")
       }
       if language == 0 { return nil }
       do throws(StoreTrouble) {
@@ -29,9 +29,22 @@ extension PolicyText {
       } catch {
         let trouble = Message(error, at: Invocation(verb: "doctor")).text
         return PolicyFacts.Problem(
-          location: FileLocation(file: path, line: line), text: "language = \(word): \(trouble)")
+          location: FileLocation(file: path, line: line),
+          text: "language = \(word): \(trouble)\(others(root, than: word))")
       }
     }
+  }
+
+  /// The languages that there are, in parentheses; empty where the one that was named is one.
+  private func others(_ root: String, than word: String = "") -> String {
+    var here = Machine()
+    here.root = root
+    let found = here.paths("\(Store.messages)*").compactMap { path -> String? in
+      let name = path.dropFirst("\(Store.messages)".utf8.count)
+      return Policy.language(Array(name.utf8)) == nil ? nil : String(name)
+    }
+    let all = (found + ["en"]).sorted()
+    return all.contains(word) ? "" : " (available: \(all.joined(separator: ", ")))"
   }
 
   /// The same, as warnings.

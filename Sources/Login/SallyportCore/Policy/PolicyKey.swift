@@ -120,6 +120,9 @@ package enum PolicyKey: UInt8, CaseIterable, Sendable {
 
   package var isScalar: Bool { rawValue < PolicyKey.localServices.rawValue }
 
+  /// Whether the stricter value applies where it is not known which rule matches.
+  package var isTightenedInDoubt: Bool { rawValue < PolicyKey.tightened }
+
   /// Whether a request to the service has the value as a number: all scalar ones but those of the
   /// front end, and `factor_pass`, which is a bit beside them.
   package var isAsked: Bool {

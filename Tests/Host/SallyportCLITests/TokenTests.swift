@@ -55,6 +55,7 @@ import Testing
     #expect(!refused.aside.contains("phone"))
     let pair = try [60, 61].map { Act.types(try uriCode(uri, at: bench.now, steps: $0)) }
     let set = bench.run("resync", "--user", "alice", on: FakeTerminal(pair))
+    #expect(set.terminal.prompts.first == "Code shown by the token: (hidden)")
     #expect(set.answer.contains("\"token\" is synchronized; its clock is 30 min ahead. The next"))
     for (steps, status) in [(61, 1), (16, 1), (62, 0)] {
       let code = try uriCode(uri, at: bench.now, steps: steps)

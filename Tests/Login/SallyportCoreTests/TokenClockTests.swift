@@ -142,6 +142,20 @@ import Testing
     #expect(decision.state.authenticators[0].clock == clock)
   }
 
+  /// In which all codes count as used where a state was lost: what it may have gained since it was
+  /// known counts too, 2 s a day.
+  @Test(
+    arguments: [(0, 0, 0), (0, 30, 60), (90, 15, 120), (-90, 15, -60), (5990, 365, 6000)]
+      as [(Int32, Int64, Int64)])
+  func `may have shown what it gains at most`(offset: Int32, days: Int64, ahead: Int64) {
+    let now = UnixTime(Self.start.seconds + days * Self.day)
+    var state = AuthenticatorState(id: 1, lastAccepted: nil)
+    state.clock = TokenClock(offset: offset, since: Self.start)
+    let shown = timeStep(at: now.seconds + ahead, period: 30)
+    #expect(
+      state.latestStep(at: now, of: 30) == shown + UInt64(Policy.mostAdjacentIntervals))
+  }
+
   @Test func `knows no time at which it stops`() throws {
     var state = AuthenticatorState(id: 1, lastAccepted: nil)
     state.clock = TokenClock(offset: -60_000, since: UnixTime(.min))

@@ -39,20 +39,26 @@ extension Authenticator {
     }
     return nil
   }
+
+  /// Whether the code is wrong here and would be right with what is usual: some apps read the QR
+  /// code and compute SHA-1, 30 s and six digits whatever it says. Not of a token: it reads none.
+  package func isIgnored(
+    byAppOf typed: Secret, of user: UserName, at now: UnixTime, under policy: Policy
+  ) throws(CryptoError) -> Bool {
+    guard case .totp = parameters.type, clockOffset == nil else { return false }
+    return try fits(typed, by: .standard, for: user, at: now, under: policy)
+  }
 }
 
 extension Draft {
-  /// What to tell about a first code that is wrong here and would be right with what is usual: some
-  /// apps read the QR code and compute SHA-1, 30 s and six digits whatever it says. nil for any
-  /// other code.
+  /// What to tell about a first code of an app that ignores the QR code. nil for any other code.
   package func ignoredByApp(_ typed: Secret, at now: UnixTime, under policy: Policy)
     throws(StoreTrouble) -> StaticString?
   {
-    guard case .totp = authenticator.parameters.type else { return nil }
     do throws(CryptoError) {
-      let fits = try authenticator.fits(
-        typed, by: .standard, for: user, at: now, under: policy)
-      guard fits else { return nil }
+      guard try authenticator.isIgnored(byAppOf: typed, of: user, at: now, under: policy) else {
+        return nil
+      }
     } catch {
       throw .crypto(error)
     }

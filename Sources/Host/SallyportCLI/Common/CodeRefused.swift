@@ -11,6 +11,8 @@ package struct CodeRefused: Equatable {
   package var clockOffset: Int64?
   /// Whether that is a token's, which nobody can set.
   package var isToken = false
+  /// Whose app computes the code, and ignores what it was told.
+  var ignored: IgnoredByApp?
 
   package init(
     refusal: Refusal, wait: UInt64?, clockOffset: Int64? = nil, isToken: Bool = false
@@ -19,8 +21,17 @@ package struct CodeRefused: Equatable {
     self.isToken = isToken
   }
 
+  init(
+    refusal: Refusal, wait: UInt64?, clockOffset: Int64? = nil, isToken: Bool = false,
+    ignored: IgnoredByApp?
+  ) {
+    self.init(refusal: refusal, wait: wait, clockOffset: clockOffset, isToken: isToken)
+    self.ignored = ignored
+  }
+
   /// The text, and the commands that follow.
   fileprivate func message(at invocation: Invocation) -> Message {
+    if let ignored { return ignored.message(at: invocation) }
     switch refusal {
     case .malformed(let malformation): return Message(malformation.text, .refused)
     case .wrongCode:

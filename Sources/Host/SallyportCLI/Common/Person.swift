@@ -131,8 +131,11 @@ extension Person {
     case .wrongCode:
       let found = try clockOffset(of: typed)
       return CodeRefused(
-        refusal: refusal, wait: 0, clockOffset: found?.seconds, isToken: found?.isToken ?? false)
-    case .malformed, .replayed, .clock, .mustEnroll: return CodeRefused(refusal: refusal, wait: 0)
+        refusal: refusal, wait: 0, clockOffset: found?.seconds, isToken: found?.isToken ?? false,
+        ignored: found == nil ? try ignored(byAppOf: [typed]) : nil)
+    case .malformed:
+      return CodeRefused(refusal: refusal, wait: 0, ignored: try ignored(byAppOf: [typed]))
+    case .replayed, .clock, .mustEnroll: return CodeRefused(refusal: refusal, wait: 0)
     }
   }
 

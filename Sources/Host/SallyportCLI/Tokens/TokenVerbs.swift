@@ -179,46 +179,7 @@ struct TokenForget: Verb {
   }
 }
 
-extension Store {
-  /// The token with the serial number that was typed.
-  func known(_ word: String) throws(CommandError) -> Token {
-    guard let serial = TokenSerial(word.utf8) else { throw .noToken(word) }
-    let found: Token?
-    do throws(StoreTrouble) { found = try token(serial) } catch {
-      throw .brokenToken(serial, error)
-    }
-    guard let found else { throw .noToken(word) }
-    return found
-  }
-}
-
 extension CommandError {
-  static func noToken(_ word: String) -> CommandError {
-    CommandError {
-      Message(
-        "there is no token \(printable(word.utf8, limit: 64))", .noInput,
-        hints: [
-          Invocation(verb: $0.verb, store: $0.store).command("token list", remark: "lists them")
-        ])
-    }
-  }
-
-  /// Where its file is broken, who has it cannot be asked; nothing that is enrolled mends that.
-  fileprivate static func brokenToken(_ serial: TokenSerial, _ trouble: StoreTrouble)
-    -> CommandError
-  {
-    guard case .malformed = trouble else { return .store(trouble) }
-    return CommandError {
-      Message(
-        "\(trouble.fact): whether somebody has \(serial.text) is not known", .badData,
-        hints: [
-          Invocation(verb: $0.verb, store: $0.store).command(
-            "token forget", shellQuoted(serial.text) + " --unchecked",
-            remark: "if nobody can log in with it any more; then import it again")
-        ])
-    }
-  }
-
   /// Somebody has it.
   static func tokenHeld(_ token: Token) -> CommandError {
     let user = token.holder?.user.text ?? "nobody"
@@ -227,18 +188,6 @@ extension CommandError {
         .command("token unassign", shellQuoted(token.serial.text), remark: "takes it back")
       return Message("\(token.serial.text) is assigned to \(user)", .exists, hints: [back])
     }
-  }
-}
-
-extension Completions {
-  static func tokens(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
-    var serials: [String] = []
-    try? Store().eachToken { _, read in
-      if case .success(let token) = read, token.serial.text.hasPrefix(prefix) {
-        serials.append(token.serial.text)
-      }
-    }
-    return safe(serials)
   }
 }
 

@@ -20,18 +20,50 @@ struct Resynchronize: Verb {
 
   @OptionGroup var authenticator: AuthenticatorArgument
 
+  @Option(
+    help: ArgumentHelp(
+      "Instead of a user: a token of this serial number, of who has it.", valueName: "serial"),
+    completion: .custom(Completions.tokens))
+  var token: String?
+
   @OptionGroup var policy: PolicyOptions
 
+  func validate() throws {
+    let names = [shared.argument.name, authenticator.word, authenticator.option?.text]
+    if token != nil, names.contains(where: { $0 != nil }) {
+      throw ValidationError("either a user or --token")
+    }
+  }
+
+  func user(in context: Context) -> String? {
+    guard let token else { return shared.user(in: context) }
+    let store = try? context.store(shared.storeOptions)
+    return (try? store?.known(token))?.holder?.user.typedOrShown
+  }
+
+  /// The codes tell which authenticator a token is.
+  private func opened(in context: Context) throws(CommandError) -> (Subject, Label?) {
+    guard let token else { return try shared.open(in: context, naming: authenticator) }
+    let found = try context.store(shared.storeOptions).known(token)
+    guard let holder = found.holder else { throw .isNobodys(found) }
+    return (try shared.subject(holder.user.typedOrShown, in: context), nil)
+  }
+
   func run(in context: Context) throws(CommandError) {
-    let (subject, name) = try shared.open(in: context, naming: authenticator)
+    let (subject, name) = try opened(in: context)
     let person = try subject.person(policy)
     let enrollment = try person.enrolledRecord().enrollment
     if let name, enrollment.index(of: name) == nil { throw .noSuchAuthenticator(name.text) }
     let output = subject.output
     context.terminal.watchForInterruption()
-    let first = try output.ask("Code shown by the app: ", echo: false, or: .nothingChanged)
+    let question = "Code shown by the \(enrollment.devices(named: name)): "
+    let first = try output.ask(question, echo: false, or: .nothingChanged)
     let second = try output.ask("The next code: ", echo: false, or: .nothingChanged)
     try context.stopIfInterrupted(.nothingChanged)
+    if let ignored = try person.ignored(byAppOf: [first, second], named: name) {
+      if output.isJSON { output.answer(Answer(.notFound), "") }
+      throw .ignored(ignored)
+    }
     let codes = try pair(first, second, enrollment)
     let result = try person.resynchronize(by: codes, named: name, enrollment.id)
     switch result {
@@ -111,6 +143,15 @@ extension Resynchronize {
       case .notFound: reason = "not-found"
       }
     }
+  }
+}
+
+extension Enrollment {
+  /// What shows the codes of this authenticator, or of any, as a word.
+  fileprivate func devices(named name: Label?) -> String {
+    let meant = authenticators.filter { name == nil || $0.name == name }
+    let tokens = meant.count { $0.clockOffset != nil }
+    return tokens == 0 ? "app" : tokens == meant.count ? "token" : "app or token"
   }
 }
 

@@ -60,7 +60,10 @@ def test_a_login_is_one_write_and_one_flush(store, services, tmp_path, login):
 
 
 def test_a_login_opens_its_own_files_and_no_others(store, services, tmp_path, login):
-    files = opened(traced(store, services, tmp_path, login))
+    calls = traced(store, services, tmp_path, login)
+    files = opened(calls)
+    # No catalog is looked for where no language is set, found or not.
+    assert not any("sallyport/messages" in rest for _, rest in calls)
     directories = {str(directory) for directory in [store.directory, *store.directory.parents]}
     allowed = {MODULE} | directories
     ours = {file for file in files if file.startswith(str(store.directory))}

@@ -16,8 +16,8 @@ package protocol OfflineReserve: Sendable {
   /// nil: not served.
   func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer?
   /// Whether a verifier may be asked about this person now: not before it is known to have what was
-  /// used of his while it was away.
-  func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool
+  /// used of his while it was away. Throws where that cannot be, as with this host unknown.
+  func mayAsk(_ name: UserName, within milliseconds: UInt64) throws(TransportFault) -> Bool
   /// No verifier could be asked.
   func noteAway()
   /// Whether verifiers have confirmed all of them since then.
@@ -117,10 +117,13 @@ package struct Relay: FleetSide {
   {
     // With less time left, a timeout may be the caller's fault, not the fleet's.
     guard question.hasTimeToAsk else { return tooLate(question, log) }
-    if let reserve, let account = question.account,
-      !reserve.mayAsk(account.name, within: question.millisecondsToAsk)
-    {
-      return .away
+    if let reserve, let account = question.account {
+      do throws(TransportFault) {
+        let mayAsk = try reserve.mayAsk(account.name, within: question.millisecondsToAsk)
+        guard mayAsk else { return .away }
+      } catch {
+        return result(of: error, question, log)
+      }
     }
     guard question.hasTimeToAsk else { return tooLate(question, log) }
     let left = question.millisecondsToAsk

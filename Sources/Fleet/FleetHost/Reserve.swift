@@ -197,9 +197,28 @@ package final class Reserve: Sendable {
     }
   }
 
-  /// Wipes this user's entry, if there is one.
+  /// Wipes this user's entry, if there is one, and nothing of it has to go up.
   package func remove(_ name: UserName) throws(StoreTrouble) {
-    try remove(stored: try store.storedName(of: name))
+    try removeUnlessPending(try store.storedName(of: name))
+  }
+
+  /// A login marks it as pending while it has the lock of the state, as this does.
+  private func removeUnlessPending(_ name: StoredName) throws(StoreTrouble) {
+    try store.remove(
+      stored: name, if: { (_) throws(StoreTrouble) in !isPending(stored: name) },
+      done: { () throws(StoreTrouble) in try forget(name) })
+  }
+
+  /// Wipes what the fleet does not have any more, when it has heard of it what is here: a code that
+  /// was used since then goes up before.
+  func remove(reported entry: Entry, stored name: StoredName) throws(StoreTrouble) {
+    try store.remove(
+      stored: name,
+      if: { (record) throws(StoreTrouble) in
+        guard let record, let set = record.enrollment.backupCodes else { return true }
+        let used = record.state.backupCodes.map { $0.setID == set.id ? $0.used : 0 } ?? 0
+        return set.id == entry.setID && used & ~entry.used == 0
+      }, done: { () throws(StoreTrouble) in try forget(name) })
   }
 
   func remove(stored name: StoredName) throws(StoreTrouble) {
@@ -223,7 +242,7 @@ package final class Reserve: Sendable {
   /// Wipes what need not go up.
   func void() throws(StoreTrouble) {
     for name in try store.enrolledNames() where !isPending(stored: name) {
-      try remove(stored: name)
+      try removeUnlessPending(name)
     }
   }
 

@@ -118,20 +118,24 @@ package final class ReserveSync: Sendable {
   }
 
   /// Whether a verifier may be asked about this person now: not before it is known to have what was
-  /// used here of his. Asks it, if that is not so, for no longer than that.
-  package func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool {
+  /// used here of his. Asks it, if that is not so, for no longer than that. Throws where this host
+  /// is none of the fleet: another verifier, which knows it, would not know what was used.
+  package func mayAsk(_ name: UserName, within milliseconds: UInt64) throws(TransportFault) -> Bool
+  {
+    let progress: Progress
     do throws(StoreTrouble) {
       guard try reserve.isPending(name) else { return true }
       let stored = try reserve.store.storedName(of: name)
-      switch try bringUp([stored], within: milliseconds) {
-      case .done: return try !reserve.isPending(name)
-      // The question comes to the same, and not to what is kept here.
-      case .stranger, .revoked: return true
-      case .away, .garbled: return false
-      }
+      progress = try bringUp([stored], within: milliseconds)
+      if progress == .done { return try !reserve.isPending(name) }
     } catch {
       complain(error)
       return false
+    }
+    switch progress {
+    case .stranger: throw .stranger
+    case .revoked: throw .revoked
+    case .done, .away, .garbled: return false
     }
   }
 
@@ -340,12 +344,13 @@ package final class ReserveSync: Sendable {
     switch verdict {
     case .keep(let used):
       try reserve.join(used, to: entry, stored: name)
-      if reserve.isPending(stored: name) {
+      // A verifier that disbelieves its rows has saved nothing: it is reported again.
+      if entry.used & ~used == 0, reserve.isPending(stored: name) {
         try reserve.wentUp(entry, besides: used, stored: name)
       }
       return .done
     case .delete:
-      try reserve.remove(stored: name)
+      try reserve.remove(reported: entry, stored: name)
       return .done
     case .replace: return try fetch(entry.name, entry.receipt, within: milliseconds)
     }

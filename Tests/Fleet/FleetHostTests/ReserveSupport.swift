@@ -39,6 +39,8 @@ final class ScriptedFleet: FleetVerifiers {
     var starts: [HostStart] = []
     var reply = HostStartReply.fine
     var isStranger = false
+    /// Its rows, so that it saves nothing.
+    var disbelieves = false
     /// Instead of what it should say.
     var garbage: [UInt8]?
     /// How often it has no time.
@@ -103,6 +105,7 @@ final class ScriptedFleet: FleetVerifiers {
       entry.receipt == receipt
     else { return .delete }
     guard person.set.id == entry.setID else { return .replace }
+    if state.disbelieves { return .keep(used: 0) }
     person.used |= entry.used
     state.people[entry.name.bytes] = person
     return .keep(used: person.used)

@@ -1,4 +1,5 @@
 import FleetProtocol
+import FleetTransport
 import Foundation
 import OneTimePassword
 import SallyportAdministration
@@ -101,6 +102,38 @@ import Testing
     #expect(try host.keeper.mayAsk(name("alice"), within: 100))
     #expect(try host.entry("alice")?.used == 3 && host.fleet.used("alice") == 3)
     #expect(try !host.restarted().isPending(name("alice")))
+  }
+
+  // decisive
+  @Test func `keeps what was used after the report that the answer is about`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    let stored = try host.reserve.store.storedName(of: name("alice"))
+    host.fleet.change { $0.isCut = true }
+    let before = try #require(try host.reserve.entry(stored: stored))
+    _ = try host.type(first, as: "alice")
+    let all = try #require(try host.reserve.entry(stored: stored))
+    try host.reserve.remove(reported: before, stored: stored)
+    try host.reserve.remove(name("alice"))
+    try host.reserve.void()
+    #expect(try host.entry("alice") == all && host.restarted().isPending(name("alice")))
+    try host.reserve.remove(reported: all, stored: stored)
+    #expect(try host.entry("alice") == nil && !host.restarted().isPending(name("alice")))
+  }
+
+  // decisive
+  @Test func `reports again what a verifier kept without having taken it`() throws {
+    let host = try CutHost()
+    try host.logIn("alice")
+    host.fleet.change { $0.isCut = true }
+    _ = try host.type(first, as: "alice")
+    host.fleet.change { ($0.isCut, $0.disbelieves) = (false, true) }
+    host.keeper.work()
+    #expect(try !host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.reserve.isPending(name("alice")) && host.fleet.used("alice") == 0)
+    host.fleet.change { $0.disbelieves = false }
+    host.keeper.work()
+    #expect(try !host.reserve.isPending(name("alice")) && host.fleet.used("alice") == 1)
   }
 
   @Test func `does not take up what verifiers say is away`() throws {
@@ -232,8 +265,10 @@ import Testing
     for _ in 0..<3 { host.keeper.work() }
     #expect(try host.reserve.entries().count == 2)
     #expect(try host.reserve.isPending(try name("alice")))
-    // The question itself is asked, and refused.
-    #expect(host.keeper.mayAsk(try name("alice"), within: 1000))
+    // Another verifier, which knows this host, does not know what was used here.
+    #expect(throws: TransportFault.stranger) {
+      try host.keeper.mayAsk(name("alice"), within: 1000)
+    }
     #expect(!host.keeper.isConfirmed)
     host.fleet.change { $0.isStranger = false }
     host.keeper.work()

@@ -44,6 +44,25 @@ extension Store {
     }
   }
 
+  /// As above, where `mayGo` allows it, by what is there while no login can save; `done` runs then
+  /// too, when it is gone. Returns whether it went.
+  @discardableResult
+  package func remove(
+    stored name: StoredName, if mayGo: (Record?) throws(StoreTrouble) -> Bool,
+    done: () throws(StoreTrouble) -> Void
+  ) throws(StoreTrouble) -> Bool {
+    try changing { users throws(StoreTrouble) in
+      let path = name.path
+      return try users.holding(path) { () throws(StoreTrouble) in
+        let record = try load(stored: name)
+        guard try mayGo(record) else { return false }
+        if try users.has(path) { try users.takeAway(path) }
+        try done()
+        return true
+      }
+    }
+  }
+
   /// Gives a new directory its name, or puts it in place of the one that has the name, perhaps by a
   /// login that was faster.
   private func put(_ made: Path, as name: Path, in users: borrowing StoreFolder)

@@ -75,15 +75,29 @@ struct AcceptHost: ParsableCommand {
   @Argument(help: "The host's name in the fleet.")
   var host: String
 
+  @Flag(help: "From now on it keeps nothing over its end: it holds no backup codes.")
+  var ephemeral = false
+
   func run() throws {
     try common.actAsOwner()
     let name = try hostName(host)
     let table = try common.hostTable()
-    let isDone = try asking { () throws(DatabaseFault) in try table.accept(name) }
-    guard isDone else {
-      throw Failure("\(host) does not rest: nothing was changed\nhint: sallyport-verifier hosts")
+    let done = try asking { () throws(DatabaseFault) in
+      try table.accept(name, isEphemeral: ephemeral)
     }
-    print("\(host) has its rights again, and gets the backup codes of users who log in there")
+    switch done {
+    case .done: break
+    case .needless:
+      throw Failure(
+        "\(host) \(ephemeral ? "is ephemeral" : "does not rest"): nothing was changed\n"
+          + "hint: sallyport-verifier hosts")
+    case .noHost:
+      throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
+    }
+    print(
+      ephemeral
+        ? "\(host) has its rights, and holds no backup codes from now on"
+        : "\(host) has its rights again, and gets the backup codes of users who log in there")
   }
 }
 

@@ -116,12 +116,23 @@ struct `A host that was put back` {
     // A row that somebody without the key has changed.
     _ = try verifier.ask("UPDATE presence SET kind = 0")
     #expect(try say(start(3, 99)) == .rests)
-    _ = try verifier.ask("UPDATE presence SET kind = 1")
+    #expect(try host() == resting && table.hosts().map(\.right) == ["rests: put back"])
     let name = try #require(FleetHostName(row.name))
-    #expect(try table.accept(name))
-    #expect(try !table.accept(name))
-    #expect(try host().enrolls && host().holdsReserve)
-    #expect(try say(start(3, 6)) == .fine)
+    for change in ["kind = 0", "kind = 77"] {
+      _ = try verifier.ask("UPDATE presence SET \(change)")
+      #expect(try host() == resting)
+      #expect(try table.accept(name) == .done)
+      #expect(try table.accept(name) == .needless)
+      #expect(try host().enrolls && host().holdsReserve)
+      #expect(try say(start(3, 6)) == .fine)
+    }
+    #expect(try table.accept(name, isEphemeral: true) == .done)
+    #expect(try host() == HostIdentity(pin, host: row.name, enrolls: true, holdsReserve: false))
+    #expect(try say(start(4, 1)) == .fine)
+    // What it said goes with it.
+    _ = try table.revoke(name, reserveFor: 604_800)
+    #expect(try verifier.ask("SELECT count(*) FROM presence").number(0, 0) == 0)
+    #expect(try table.accept(name) == .noHost)
   }
 
   @Test func `is not looked for where it keeps nothing`() throws {
@@ -147,5 +158,7 @@ struct `A host that was put back` {
       #expect(try presences.take(one, from: host) == .fine)
     }
     #expect(try table.hosts().map(\.right) == ["asks, ephemeral"])
+    let rows = try verifier.ask("SELECT count(*) FROM presence")
+    #expect(rows.number(0, 0) == 1, "that of its invitation is gone")
   }
 }

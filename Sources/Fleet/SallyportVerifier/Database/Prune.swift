@@ -21,7 +21,7 @@ extension Statement {
 
 extension Database {
   /// Deletes events older than this many days, and what verifiers that have been silent for
-  /// 30 days have left; how many events. `words`: of a role that may.
+  /// 30 days have left, and hosts that are gone; how many events. `words`: of a role that may.
   package static func prune(_ words: String, days: Int) throws(DatabaseFault) -> UInt64 {
     let connection = try DatabaseConnection(words, worker: 1)
     var (all, last) = (UInt64(0), UInt64(1))
@@ -31,6 +31,7 @@ extension Database {
       all += last
     }
     _ = try connection.ask(Statement.forget)
+    _ = try connection.ask(Statement.forgetPresences)
     return all
   }
 }

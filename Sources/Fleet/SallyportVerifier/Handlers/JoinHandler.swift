@@ -26,7 +26,10 @@ extension Statement {
       SELECT $9::bytea, $5, $12::bigint, $10::bytea FROM taken WHERE $10::bytea IS NOT NULL
       UNION ALL SELECT $11::bytea, $5, $12::bigint, $13::bytea FROM taken
       ON CONFLICT (subject) DO UPDATE SET host = excluded.host, at = excluded.at,
-        seal = excluded.seal WHERE revoked.at < excluded.at)
+        seal = excluded.seal WHERE revoked.at < excluded.at),
+    starts AS (
+      DELETE FROM presence WHERE subject IN (SELECT digest FROM taken UNION ALL
+        SELECT $9::bytea FROM taken))
     INSERT INTO host (name, key, enrolls, joined, seal, seen)
     SELECT $5, $3::bytea, $6::boolean, $7::bigint, $8::bytea, now() FROM taken
     ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolls = excluded.enrolls,

@@ -10,7 +10,9 @@ extension Statement {
   /// Gives whether there is such a host.
   fileprivate static let invite = """
     WITH old AS (
-      DELETE FROM invite WHERE host = $2 OR until < extract(epoch FROM now()) - 2592000),
+      DELETE FROM invite WHERE host = $2 OR until < extract(epoch FROM now()) - 2592000
+      RETURNING digest),
+    starts AS (DELETE FROM presence WHERE subject IN (SELECT digest FROM old)),
     new AS (
       INSERT INTO invite (digest, host, enrolls, until, seal)
       VALUES ($1, $2, $3::boolean, $4::bigint, $5) RETURNING until)
@@ -19,14 +21,8 @@ extension Statement {
 
   static let listing = """
     SELECT name, enrolls, \(shown("to_timestamp(joined)")), \(shown("seen")),
-      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint, coalesce(p.kind, 0)
+      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint, coalesce(p.kind, 0), key
     FROM host LEFT JOIN presence p ON p.subject = host.key ORDER BY 1
-    """
-
-  /// $1 host: what it says next counts.
-  fileprivate static let accept = """
-    DELETE FROM presence WHERE kind IN (1, 2)
-      AND subject = (SELECT key FROM host WHERE name = $1) RETURNING kind
     """
 
   /// $1 host.
@@ -43,7 +39,11 @@ extension Statement {
   /// $1 host, $2 seconds. The invitation by which it joined goes too.
   fileprivate static let revoke = """
     WITH void AS (
-      DELETE FROM invite WHERE host = $1 OR key = (SELECT key FROM host WHERE name = $1))
+      DELETE FROM invite WHERE host = $1 OR key = (SELECT key FROM host WHERE name = $1)
+      RETURNING digest),
+    starts AS (
+      DELETE FROM presence WHERE subject IN (
+        SELECT digest FROM void UNION SELECT key FROM host WHERE name = $1))
     DELETE FROM host WHERE name = $1
     RETURNING \(shown("seen")), \(shown("seen + $2::bigint * interval '1 second'"))
     """
@@ -81,6 +81,7 @@ package struct HostTable {
     let unseen: UInt64?
     /// As its starts have it.
     var kind: PresenceRow.Kind = .usual
+    var key: [UInt8]?
     /// For people.
     package var right: String {
       let right = enrolls ? "enrolls" : "asks"
@@ -200,15 +201,52 @@ package struct HostTable {
     do throws(DatabaseFault) { return try body() } catch { throw .database(error) }
   }
 
-  /// A host that was put back, or of which there is one again, is as every other. false: it was
-  /// that, or is none.
-  package func accept(_ host: FleetHostName) throws(DatabaseFault) -> Bool {
-    try line.ask(Statement.accept, [.text(host.bytes)]).count > 0
+  /// What came of `accept`.
+  package enum Accepted: Sendable {
+    case done
+    /// It does not rest.
+    case needless
+    /// There is none, or its row was made or changed by somebody without the key.
+    case noHost
+  }
+
+  /// A host that was put back, or of which there is one again, is as every other, or from now on
+  /// one that keeps nothing.
+  package func accept(_ host: FleetHostName, isEphemeral: Bool = false) throws(DatabaseFault)
+    -> Accepted
+  {
+    let rows = try line.ask(Statement.named, [.text(host.bytes)])
+    guard rows.count > 0, let found = HostRow(rows, 0), let subject = found.key,
+      found.isRight(rows.bytes(0, 4) ?? [], under: key)
+    else { return .noHost }
+    for _ in 0..<8 {
+      let rows = try line.ask(Statement.presence, [.bytes(subject)])
+      let (old, seal) = (PresenceRow.sealed(rows, 0, key), rows.bytes(0, 7))
+      if isEphemeral {
+        if old?.kind == .ephemeral { return .needless }
+        let new = PresenceRow(subject: subject, kind: .ephemeral)
+        let values = try Database.sealing { () throws(CryptoError) in try new.values(under: key) }
+        let saved = try line.ask(Statement.savePresence, values + [.bytes(seal ?? [])])
+        if saved.count == 1 { return .done }
+      } else {
+        guard let seal, old?.kind.rests ?? true else { return .needless }
+        let ended = try line.ask(Statement.endPresence, [.bytes(subject), .bytes(seal)])
+        if ended.count == 1 { return .done }
+      }
+    }
+    throw .unusable("the host keeps saying which start it is")
   }
 
   /// Sorted by name.
   package func hosts() throws(DatabaseFault) -> [Row] {
-    try line.ask(Statement.listing).hosts
+    var hosts = try line.ask(Statement.listing).hosts
+    let rows = try line.ask(Statement.presences)
+    let forged = (0..<rows.count).filter { PresenceRow.sealed(rows, $0, key) == nil }
+    let subjects = Set(forged.compactMap { rows.bytes($0, 0) })
+    for index in hosts.indices where hosts[index].key.map(subjects.contains) == true {
+      hosts[index].kind = .putBack
+    }
+    return hosts
   }
 
   // MARK: revoking
@@ -325,7 +363,8 @@ extension Rows {
       HostTable.Row(
         name: text(row, 0) ?? "", enrolls: bytes(row, 1) == [1], joined: text(row, 2) ?? "",
         seen: text(row, 3), unseen: number(row, 4),
-        kind: number(row, 5).flatMap { PresenceRow.Kind(rawValue: $0) } ?? .usual)
+        kind: number(row, 5).flatMap { PresenceRow.Kind(rawValue: $0) } ?? .usual,
+        key: bytes(row, 6))
     }
   }
 }

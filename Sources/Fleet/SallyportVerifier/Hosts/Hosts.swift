@@ -73,6 +73,7 @@ package final class Hosts: Sendable {
   private let revocations: Revocations
   private let known = Locked(Known())
   private let checked = Locked(CheckedRows<HostRow>())
+  private let starts = Locked(CheckedRows<PresenceRow>())
 
   /// `revocations`: nil for ones that nothing remembers.
   package init(_ database: Database, _ revocations: Revocations? = nil) {
@@ -206,12 +207,32 @@ package final class Hosts: Sendable {
     }
   }
 
-  /// Of hosts and invitations, what is not usual. What somebody without the key has made is left to
-  /// the moment when the host says which start it is.
+  /// Of hosts and invitations. One of which somebody without the key has made or changed the row
+  /// rests.
   private func presences() throws(DatabaseFault) -> [[UInt8]: PresenceRow.Kind] {
     let (rows, _) = try database.ask(Statement.presences)
-    let found = (0..<rows.count).compactMap { PresenceRow(rows, $0, database.key) }
-    return Dictionary(found.map { ($0.subject, $0.kind) }) { first, _ in first }
+    return starts.withLock { starts in
+      starts.begin()
+      var kinds: [[UInt8]: PresenceRow.Kind] = [:]
+      for row in 0..<rows.count {
+        guard let subject = rows.bytes(row, 0) else { continue }
+        guard let found = PresenceRow(rows, row), let seal = rows.bytes(row, 7) else {
+          kinds[subject] = .putBack
+          continue
+        }
+        let (isRight, isNews) = starts.check(found, seal, under: database.key)
+        kinds[subject] = isRight ? found.kind : .putBack
+        if !isRight, isNews { complain(of: subject) }
+      }
+      return kinds
+    }
+  }
+
+  private func complain(of subject: [UInt8]) {
+    database.alert(
+      "what was said of the starts of the host with the key "
+        + "\(String(decoding: hexadecimal(subject), as: UTF8.self)) was made or changed by "
+        + "somebody without the key: the host rests (sallyport-verifier hosts)")
   }
 
   private func remove(_ host: [UInt8], _ seal: [UInt8]) throws(DatabaseFault) {

@@ -7,13 +7,22 @@ extension Statement {
   private static let columns = "subject, kind, random, number, former, suspect, noted, seal"
 
   /// $1 subject: its row, and what the database's clock says, in milliseconds.
-  fileprivate static let presence = """
+  static let presence = """
     SELECT \(columns), (extract(epoch FROM clock_timestamp()) * 1000)::bigint
     FROM (SELECT 1) AS one LEFT JOIN presence ON subject = $1
     """
 
-  /// Those that are not as usual.
-  static let presences = "SELECT \(columns) FROM presence WHERE kind <> 0"
+  /// Of all.
+  static let presences = "SELECT \(columns) FROM presence"
+
+  /// $1 subject, $2 the seal that was read.
+  static let endPresence = "DELETE FROM presence WHERE subject = $1 AND seal = $2 RETURNING kind"
+
+  /// Of hosts and invitations that are gone.
+  static let forgetPresences = """
+    DELETE FROM presence p WHERE NOT EXISTS (SELECT FROM host WHERE key = p.subject)
+      AND NOT EXISTS (SELECT FROM invite WHERE digest = p.subject)
+    """
 
   /// $1 to $8 the row, $9 the seal that was read. Nothing where another one was faster.
   static let savePresence = """
@@ -36,7 +45,7 @@ struct Presences: Sendable {
       let (rows, _) = try database.ask(Statement.presence, [.bytes(holder.pin.bytes)])
       guard let now = rows.number(0, 8) else { throw .unusable("no clock") }
       let seal = rows.bytes(0, 7)
-      let old = seal == nil ? nil : PresenceRow(rows, 0, database.key)
+      let old = PresenceRow.sealed(rows, 0, database.key)
       // Somebody without the key has changed it.
       if seal != nil, old == nil { return .rests }
       var row = old ?? PresenceRow(subject: holder.pin.bytes)
@@ -58,7 +67,7 @@ struct Presences: Sendable {
   func kind(of subject: [UInt8]) throws(DatabaseFault) -> PresenceRow.Kind? {
     let (rows, _) = try database.ask(Statement.presence, [.bytes(subject)])
     if rows.bytes(0, 7) == nil { return .usual }
-    return PresenceRow(rows, 0, database.key)?.kind
+    return PresenceRow.sealed(rows, 0, database.key)?.kind
   }
 
   private func save(_ row: PresenceRow, over seal: [UInt8]) throws(DatabaseFault) -> Bool {
@@ -113,11 +122,17 @@ extension PresenceRow {
   }
 
   /// nil for one that was made or changed by somebody without the key, and where there is none.
-  init?(_ rows: Rows, _ row: Int, _ key: FleetKey) {
+  static func sealed(_ rows: Rows, _ row: Int, _ key: FleetKey) -> Self? {
+    guard let found = Self(rows, row), let seal = rows.bytes(row, 7) else { return nil }
+    return found.isRight(seal, under: key) ? found : nil
+  }
+
+  /// Whatever its seal says; nil where none can be right.
+  init?(_ rows: Rows, _ row: Int) {
     guard let subject = rows.bytes(row, 0), let kind = rows.number(row, 1).flatMap(Kind.init),
       let random = rows.bytes(row, 2), let number = rows.number(row, 3),
       let former = rows.bytes(row, 4), let suspect = rows.bytes(row, 5),
-      let noted = rows.number(row, 6), let seal = rows.bytes(row, 7)
+      let noted = rows.number(row, 6)
     else { return nil }
     self.init(subject: subject, kind: kind)
     (self.random, self.number, self.suspect) = (random, number, suspect)
@@ -125,9 +140,6 @@ extension PresenceRow {
     let length = HostStart.randomLength
     self.former = stride(from: 0, to: former.count, by: length).map {
       Array(former[$0..<min($0 + length, former.count)])
-    }
-    guard let wanted = try? self.seal(under: key), constantTimeEquals(seal, wanted) else {
-      return nil
     }
   }
 

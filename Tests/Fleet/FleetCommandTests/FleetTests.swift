@@ -314,8 +314,10 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 }
 
 @Suite struct `The status of a fleet` {
-  private func host(_ answer: Result<VerifierAnswer, TransportFault>) throws -> Host {
-    let host = try Host()
+  private func host(
+    _ answer: Result<VerifierAnswer, TransportFault>, enrolls: Bool = false
+  ) throws -> Host {
+    let host = try Host(enrolls: enrolls)
     _ = try host.bench.enroll("root")
     #expect(try host.join().status == 0)
     host.line.script.withLock { $0.status = answer }
@@ -347,8 +349,15 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
       let problem: String?
     }
     let host: String
+    let enrolls: Bool
     let judged: Bool
     let verifiers: [Verifier]
+  }
+
+  @Test func `says that the right of its file rests, where the verifiers do not give it`() throws {
+    let host = try host(.success(try status(UnixTime(1_772_530_000))), enrolls: true)
+    #expect(host.run("status").answer.contains("web1, whose right to enroll people rests"))
+    #expect(try !host.run("status", "--json").json(Report.self).enrolls)
   }
 
   @Test(arguments: [

@@ -136,10 +136,17 @@ struct FleetReport {
   /// Whether one of them can verify codes.
   var canVerify: Bool { states.contains { $0.verifies } }
 
+  /// Whether the verifiers do not give it the right that its file says.
+  private var rests: Bool {
+    let known = states.compactMap(\.status)
+    return file.enrolls && !known.isEmpty && known.allSatisfy { !$0.enrolls }
+  }
+
   // MARK: for people
 
   var text: String {
-    let right = file.enrolls ? ", enrolls people of the fleet" : ""
+    var right = file.enrolls ? ", enrolls people of the fleet" : ""
+    if rests { right = ", whose right to enroll people rests (sallyport-verifier hosts)" }
     let rows = states.map { state in
       [
         state.address.text, state.status?.verifier.text ?? name(of: state.address) ?? "",
@@ -213,7 +220,7 @@ struct FleetReport {
 
   var facts: Facts {
     Facts(
-      host: file.host, enrolls: file.enrolls, judged: canVerify,
+      host: file.host, enrolls: file.enrolls && !rests, judged: canVerify,
       verifiers: states.map { state in
         let status = state.status
         var problem: String?

@@ -93,8 +93,9 @@ struct `A fleet whose verifiers are of two versions` {
 
   private func token() throws -> Authenticator {
     Authenticator(
-      id: 77, name: try label("fob"), parameters: .standard, secret: try example(.sha1),
-      initialLastAccepted: nil, created: UnixTime(0), clockOffset: -7)
+      id: 77, name: try label("fob"), parameters: .standard,
+      secret: try secret("abcdefghijklmnopqrst"), initialLastAccepted: nil, created: UnixTime(0),
+      clockOffset: -7)
   }
 
   @Test(arguments: [2, 3, Schema.former, Schema.number])

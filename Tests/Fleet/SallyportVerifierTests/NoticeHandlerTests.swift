@@ -167,7 +167,7 @@ struct `What an owner is told in a fleet` {
   @Test func `is told of what a host brings, whatever time it says`() throws {
     let hidden = Authenticator(
       id: 3, name: try label("hidden"), parameters: .standard,
-      secret: try secret("98765432109876543210"), initialLastAccepted: nil, created: UnixTime(0))
+      secret: try secret("abcdefghijklmnopqrst"), initialLastAccepted: nil, created: UnixTime(0))
     let ahead = UnixTime(Self.now.seconds + 5 * 3600)
     let pass = try Pass.fresh(of: 0xe0e0, from: ahead, for: 7200, uses: 1).pass
     for change in [EnrollmentChange.add([hidden], backupCodes: nil), .give(pass)] {

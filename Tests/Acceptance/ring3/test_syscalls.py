@@ -11,6 +11,8 @@ CHANGES = set("""
     creat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat mkdir mkdirat
     rmdir mknod mknodat chmod fchmod fchmodat chown fchown fchownat lchown truncate ftruncate fallocate
     utimensat setxattr fsetxattr""".split())
+# What malloc asks for differs from run to run.
+MEMORY = {"brk", "mmap", "munmap", "mremap", "mprotect", "madvise"}
 # What libc and libcrypto open on their own behalf.
 LIBRARY_FILES = re.compile(
     r"^(/etc/(ld\.so\.cache|passwd|nsswitch\.conf|localtime|group)|/usr/share/zoneinfo/.*"
@@ -71,6 +73,23 @@ def test_a_login_opens_its_own_files_and_no_others(store, services, tmp_path, lo
     assert others == set()
     user = "decoy" if login[1] == "nobody-here" else "users/alice"
     assert {str(store.directory / user / name) for name in ("enrollment", "state")} <= ours
+
+
+def test_a_language_costs_calls_where_it_is_set_alone(store, services, tmp_path, sink, figure):
+    """Where none is set there are as many as where it is English, of which there is no catalog. Of the second
+    login of a process: the first one loads libcrypto, and keeps a copy of the policy."""
+    codes, policy = iter(store.enroll().backup_codes), tmp_path / "policy.conf"
+    services.code("login", store, f"conf={policy}", "nodelay")
+    counts, catalogs = [], []
+    for line in ("tries = 1", "language = en", "language = de"):
+        policy.write_text(f"[default]\n{line}\n")
+        calls = traced(store, services, tmp_path,
+                       *[("login", "alice", next(codes), SUCCESS) for _ in range(2)])
+        counts.append(sum(name not in MEMORY for name, _ in calls))
+        catalogs.append(any("sallyport/messages" in rest for _, rest in calls))
+    figure(f"system calls of a login without a language, in English, in German: {counts}")
+    assert counts[0] == counts[1] < counts[2]
+    assert catalogs == [False, False, True]
 
 
 def test_a_warm_login_reads_no_configuration_of_libcrypto(store, services, tmp_path, sink):

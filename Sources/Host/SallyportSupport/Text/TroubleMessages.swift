@@ -17,11 +17,8 @@ extension Message {
     case .noStore:
       self.init(text, .noInput, hints: [invocation.command("enroll", remark: "makes one")])
     case .unsafe(let path, let flaw): self.init(text, flaw, path, at: invocation)
-    case .otherUID(_, let uid, nil):
-      let ended = invocation.command(
-        "unenroll", "--force --allow-missing --uid \(uid)", remark: "if the account was deleted")
-      let hints = [invocation.lookup] + (invocation.user == nil ? [] : [ended])
-      self.init(text, .badData, hints: hints)
+    // Not how to remove it: a directory that is away may say that nobody is there.
+    case .otherUID(_, _, nil): self.init(text, .badData, hints: [invocation.lookup])
     case .otherUID:
       let adopt = invocation.command("adopt", remark: "if it is the same person")
       let hints = invocation.fixing

@@ -33,7 +33,8 @@ def test_a_login_writes_one_small_row_and_changes_another(fleet, figure):
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(verifier.enroll, names)) == {DONE}
     now = time.time()
-    # The first of each page after a checkpoint writes all of it: not what is looked for.
+    # The first of each page after a checkpoint, of which there is one an hour, writes all of it: not what is
+    # looked for.
     log_in(verifier, names, totp(BASE32, at=now - 60)[0])
     place = fleet.sql("SELECT pg_current_wal_insert_lsn()")[0][0]
     working = backends(fleet.sql)

@@ -39,7 +39,7 @@ def programs():
 class Cluster:
     """A server on a socket in a directory of its own, as user postgres; gone with the context."""
 
-    def __init__(self, directory=None, place=None, settings=("fsync=off",)):
+    def __init__(self, directory=None, place=None, settings=("fsync=off", "checkpoint_timeout=1h")):
         """Of one that runs, its directory; of a new one, where that is made, and how it is set. The machine
         does not lose its power in tests, and no other process its memory."""
         self.directory, self.place, self.settings = directory, place, settings

@@ -151,11 +151,16 @@ def test_doctor_says_who_of_the_fleet_gets_in(cast):
     assert cell("bob")[:2] == ("refused", "notEnrolled")
     assert host.sallyport("exempt", "--user", "bob").returncode == 0
     assert cell("bob")[:2] == ("withoutCode", "exempt")
-    right = machine.read(CONF).decode()
-    machine.write(CONF, right.replace("enrolls = yes", "enrolls = no"))
-    assert cell("alice")[:2] == cell("bob")[:2] == ("unseen", "fleetKeeps")
-    machine.write(CONF, right)
-    assert cell("alice")[0] == "asked"
+    verifier = cast.verifiers[0]
+
+    def change(verb):
+        verifier.machine.run(verifier.program, "hosts", verb, "web1", "changes", "--directory", DIRECTORY,
+                             "--database", cast.words())
+    change("deny")
+    assert soon(lambda: cell("alice")[:2] == cell("bob")[:2] == ("unseen", "fleetKeeps"), 15)
+    assert "enrolls: 0 of 20 today" in host.sallyport("fleet", "status").stdout
+    change("allow")
+    assert soon(lambda: cell("alice")[0] == "asked", 15)
     for verifier in cast.verifiers:
         verifier.kill()
     assert cell("alice")[:3] == cell("bob")[:3] == ("unseen", "fleetSilent", "no verifier can be reached")

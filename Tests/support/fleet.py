@@ -155,13 +155,20 @@ def fleet_row(key, version, distrust=0, distrusted=0):
 
 
 def host_rows(key, names, pins=None):
-    """Rows of the table `host`; the pins are those of `host_key`, or by name."""
-    rows = []
+    """Rows of the table `host`; the pins are those of `host_key`, or by name. Who enrolls may do everything, and
+    as often as the tests like, where the tables know of that."""
+    rows, rights = [], []
     for name, enrolls in names:
         pin = bytes.fromhex(pins[name] if pins else host_key(name).pin)
         seal = seal_of(key, b"host", name.encode(), pin, bytes([enrolls]), struct.pack("<q", 1))
         rows.append(f"('{name}', '\\x{pin.hex()}', {enrolls}, 1, '{seal}')")
-    return "INSERT INTO host (name, key, enrolls, joined, seal) VALUES " + ", ".join(rows)
+        text = struct.pack("<Bq", 1, 1) + struct.pack("<IIq", 1 << 30, 0, 0) * 3
+        bound = seal_of(key, b"rights", b"host", name.encode(), pin, struct.pack("<q", 1), text)
+        if enrolls:
+            rights.append(f"UPDATE host SET rights = '\\x{text.hex()}{bound[2:]}' WHERE name = '{name}';")
+    inserted = "INSERT INTO host (name, key, enrolls, joined, seal) VALUES " + ", ".join(rows)
+    known = "SELECT FROM information_schema.columns WHERE table_name = 'host' AND column_name = 'rights'"
+    return f"{inserted}; DO $$ BEGIN IF EXISTS ({known}) THEN {' '.join(rights)} END IF; END $$"
 
 
 class Line:

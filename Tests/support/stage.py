@@ -141,7 +141,10 @@ class Stage:
     def invite(self, name):
         """The token by which a machine joins; it may enroll people."""
         addresses = [word for verifier in self.verifiers for word in ("--verifier", f"{verifier.machine.address}:7353")]
-        return self.verifiers[0].run("invite", name, "--enrolls", *addresses).stdout.strip()
+        rights = ["--enrolls", "--changes", "--takes"]
+        if "--takes" not in self.verifiers[0].run("invite", "--help").stdout:  # of a former version
+            rights = rights[:1]
+        return self.verifiers[0].run("invite", name, *rights, *addresses).stdout.strip()
 
     def gather(self):
         """All hosts join, and each has seen both verifiers answer."""

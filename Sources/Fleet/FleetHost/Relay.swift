@@ -156,7 +156,9 @@ package struct Relay: FleetSide {
   }
 
   private func notServed(_ question: LoginQuestion, _ log: LogWriter) -> ServiceAnswer? {
-    log(.notice, question.refused("the verifiers refuse this for this host (enrolls = no)"))
+    log(
+      .notice,
+      question.refused("this host has no right to it, or used it up: sallyport fleet status"))
     return nil
   }
 

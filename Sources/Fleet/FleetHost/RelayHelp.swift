@@ -59,7 +59,9 @@ extension Relay {
       return .trouble
     }
     if case .notServed = told {
-      log(.notice, request.refused("the verifiers refuse this for this host (enrolls = no)"))
+      log(
+        .notice,
+        request.refused("this host has no right to it, or used it up: sallyport fleet status"))
     }
     return told
   }

@@ -4,6 +4,7 @@ import FleetTransport
 import OneTimePassword
 import SallyportCore
 import SallyportSupport
+import SallyportSystem
 import SallyportVerifier
 
 struct Invite: ParsableCommand {
@@ -19,8 +20,14 @@ struct Invite: ParsableCommand {
   @Argument(help: "The host's name in the fleet.")
   var host: String
 
-  @Flag(help: "The host may change enrollments.")
+  @Flag(help: "Users enroll there at their first login, 20 in a day.")
   var enrolls = false
+
+  @Flag(help: "Root there sees and changes people of the fleet, 20 changes in a day.")
+  var changes = false
+
+  @Flag(help: "Root there takes people into the host's files, with their secrets, 10 in a day.")
+  var takes = false
 
   @Flag(help: "The host keeps nothing over its end, as a container: it holds no backup codes.")
   var ephemeral = false
@@ -41,11 +48,14 @@ struct Invite: ParsableCommand {
       }
       return Array(address.text.utf8)
     }
+    let rights: [HostRight] =
+      (enrolls ? [.enrolls] : []) + (changes ? [.changes] : []) + (takes ? [.takes] : [])
     let table = try common.hostTable()
     let invitation = try rethrow(
       { () throws(HostTable.Fault) in
         try table.invite(
-          name, enrolls: enrolls, isEphemeral: ephemeral, pin: pin.bytes, verifiers: addresses)
+          name, rights: HostRights(rights), isEphemeral: ephemeral, pin: pin.bytes,
+          verifiers: addresses)
       }, as: { Failure($0.text) })
     if invitation.replaces {
       tell("\(host) is a host of the fleet: joining again replaces its key")
@@ -61,8 +71,84 @@ struct Invite: ParsableCommand {
 
 struct FleetHosts: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "hosts", abstract: "List the hosts of the fleet, or accept one.",
-    subcommands: [ListHosts.self, AcceptHost.self], defaultSubcommand: ListHosts.self)
+    commandName: "hosts", abstract: "List the hosts of the fleet, and change their rights.",
+    subcommands: [ListHosts.self, AcceptHost.self, AllowHost.self, DenyHost.self],
+    defaultSubcommand: ListHosts.self)
+}
+
+struct AllowHost: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "allow", abstract: "Give a host a right, or more of it for a while.",
+    discussion: """
+      enrolls: users enroll there at their first login. changes: root there sees and changes \
+      people of the fleet. takes: root there takes people into the host's files, with their secrets.
+      """)
+
+  @OptionGroup var common: Common
+
+  @Argument(help: "The host's name in the fleet.")
+  var host: String
+
+  @Argument(help: "enrolls, changes or takes.")
+  var right: String
+
+  @Option(
+    help: "How often in a day (default: 20, or 10 for takes), or with --for in all (default: 100).")
+  var most: UInt32?
+
+  @Option(
+    name: .customLong("for"),
+    help: ArgumentHelp(
+      "Up to then, beside what there is each day: minutes or hours, such as 1h, up to 24h.",
+      valueName: "time"))
+  var time: String?
+
+  func run() throws {
+    try common.actAsOwner()
+    let (name, right) = (try hostName(host), try hostRight(right))
+    if most == 0 { throw Failure("--most 0: sallyport-verifier hosts deny \(host) \(right.word)") }
+    let until = try time.map { text in
+      let now = try SallyportSystem.Clock.now()
+      return UnixTime(now.seconds + (try seconds(text)))
+    }
+    try common.setRights(of: name) { rights in
+      if let until {
+        (rights[right].more, rights[right].until) = (most ?? 100, until)
+      } else {
+        rights[right].daily = most ?? right.usual
+      }
+    }
+  }
+
+  private func seconds(_ text: String) throws -> Int64 {
+    let number = Int64(text.dropLast()) ?? 0
+    let unit: Int64? = text.last == "h" ? 3600 : text.last == "m" ? 60 : nil
+    guard let unit, number > 0, number <= 86_400 / unit else {
+      throw Failure("--for \(printable(text.utf8)): minutes or hours, such as 30m or 1h, up to 24h")
+    }
+    return number * unit
+  }
+}
+
+struct DenyHost: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "deny", abstract: "Take rights from a host.")
+
+  @OptionGroup var common: Common
+
+  @Argument(help: "The host's name in the fleet.")
+  var host: String
+
+  @Argument(help: "enrolls, changes or takes.")
+  var right: [String]
+
+  func run() throws {
+    try common.actAsOwner()
+    let (name, denied) = (try hostName(host), try right.map(hostRight))
+    try common.setRights(of: name) { rights in
+      for one in denied { rights[one] = HostRights.Allowance() }
+    }
+  }
 }
 
 struct AcceptHost: ParsableCommand {
@@ -178,6 +264,13 @@ private func hostName(_ text: String) throws -> FleetHostName {
   return name
 }
 
+private func hostRight(_ text: String) throws -> HostRight {
+  guard let right = HostRight.allCases.first(where: { $0.word == text }) else {
+    throw Failure("\(printable(text.utf8)): a right is enrolls, changes or takes")
+  }
+  return right
+}
+
 extension HostTable.Fault {
   fileprivate var text: String {
     switch self {
@@ -196,5 +289,20 @@ extension Common {
     let (key, words) = (try readKey(), try words())
     let file = RevocationFile(pathOfRevoked, key: key)
     return try asking { () throws(DatabaseFault) in try HostTable(words, key: key, file: file) }
+  }
+
+  fileprivate func setRights(of host: FleetHostName, _ change: (inout HostRights) -> Void) throws {
+    let table = try hostTable()
+    let rights = try asking { () throws(DatabaseFault) in
+      try table.setRights(of: host) { rights in
+        var rights = rights
+        change(&rights)
+        return rights
+      }
+    }
+    guard let rights else {
+      throw Failure("there is no host \(host.text)\nhint: sallyport-verifier hosts")
+    }
+    print("\(host.text): \(rights.text); the verifiers go by it within 5 seconds")
   }
 }

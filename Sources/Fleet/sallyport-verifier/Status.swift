@@ -17,22 +17,25 @@ struct Status: ParsableCommand {
   func run() throws {
     try common.actAsOwner()
     let words = try common.words()
-    if let metrics { return try write(metrics, words) }
-    let status = try asking { () throws(DatabaseFault) in try look(words) }
+    if let metrics { return try write(metrics, words, try common.readKey()) }
+    let key = try common.readKey()
+    let status = try asking { () throws(DatabaseFault) in try look(words, key) }
     if json { return print(status.json) }
     for line in status.lines { print(line) }
   }
 
-  private func look(_ words: String) throws(DatabaseFault) -> FleetStatus {
-    try FleetStatus(words, hasCopy: common.hasCopy, policyFlaw: common.policy.flaw)
+  private func look(_ words: String, _ key: FleetKey) throws(DatabaseFault) -> FleetStatus {
+    try FleetStatus(
+      words, key: key, RevocationFile(common.pathOfRevoked, key: key), hasCopy: common.hasCopy,
+      policyFlaw: common.policy.flaw)
   }
 
   /// Also where the database cannot be asked, which is told then.
-  private func write(_ path: String, _ words: String) throws {
+  private func write(_ path: String, _ words: String, _ key: FleetKey) throws {
     var status: FleetStatus?
     var fault: DatabaseFault?
     do throws(DatabaseFault) {
-      status = try look(words)
+      status = try look(words, key)
     } catch {
       fault = error
     }

@@ -182,7 +182,7 @@ private final class PeopleLine: FleetVerifiers {
     ),
     (
       VerifierAnswer(to: .management, MoveAnswer.notAllowed.encoded() ?? []), 77,
-      "may not see the people of the fleet (enrolls = no)"
+      "may not see the people of the fleet: it does not have the right changes"
     ),
     (
       VerifierAnswer(

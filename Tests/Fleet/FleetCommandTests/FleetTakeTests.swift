@@ -274,7 +274,8 @@ extension MovingFleet {
   @Test func `is for a host that enrolls, and for somebody who is there`() throws {
     let other = try host(enrolls: false)
     let refused = other.take("--user", "daemon")
-    #expect(refused.status == 1 && refused.aside.contains("enrolls = no"))
+    #expect(refused.status == 1)
+    #expect(refused.aside.contains("does not have the right takes in the fleet"))
     #expect(other.fleet.asked == [])
     let host = try host()
     let nobody = host.take("--user", "bin")

@@ -356,7 +356,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
 
   @Test func `says that the right of its file rests, where the verifiers do not give it`() throws {
     let host = try host(.success(try status(UnixTime(1_772_530_000))), enrolls: true)
-    #expect(host.run("status").answer.contains("web1, whose right to enroll people rests"))
+    #expect(host.run("status").answer.contains("Host web1, without the rights it joined with"))
     #expect(try !host.run("status", "--json").json(Report.self).enrolls)
   }
 

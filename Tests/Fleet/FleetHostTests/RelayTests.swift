@@ -195,7 +195,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
       }
       #expect(try ask(handler(line), .rehearse) == .notServed)
     }
-    let told = lines.withLock { $0 }.filter { $0.1.hasSuffix("for this host (enrolls = no)") }
+    let told = lines.withLock { $0 }.filter { $0.1.hasSuffix("used it up: sallyport fleet status") }
     #expect(told.map(\.0) == [.notice, .notice])
   }
 

@@ -1,3 +1,4 @@
+import FleetProtocol
 import FleetTransport
 import Foundation
 import OneTimePassword
@@ -21,6 +22,15 @@ private let tables: Result<Database.Made, any Error> = Result {
 
 func fleetKey() throws -> FleetKey {
   FleetKey(id: 1, try secret([UInt8](repeating: 7, count: FleetKey.length)))
+}
+
+extension HostIdentity {
+  /// With all rights, as often as it likes.
+  init(_ pin: Pin, host: [UInt8], enrolls: Bool, holdsReserve: Bool = true) {
+    var rights = HostRights(enrolls ? HostRight.allCases : [])
+    if enrolls { for right in HostRight.allCases { rights[right].daily = .max } }
+    self.init(pin, host: host, rights: rights, holdsReserve: holdsReserve)
+  }
 }
 
 /// A database with the schema that no other test has, for what concerns everybody in it.

@@ -35,7 +35,8 @@ struct `Joining by a token` {
 
   private func invite(enrolls: Bool = false) throws -> Secret {
     let invitation = try table.invite(
-      host, enrolls: enrolls, pin: pin, verifiers: [Array("192.0.2.1:7353".utf8)])
+      host, rights: HostRights(enrolls ? [.enrolls, .changes] : []),
+      pin: pin, verifiers: [Array("192.0.2.1:7353".utf8)])
     return try JoinToken.read(invitation.token).secret
   }
 
@@ -64,7 +65,7 @@ struct `Joining by a token` {
     }
     #expect(try row == nil)
     #expect(isWelcome(try ask(.join, secret, 1), enrolls: true))
-    #expect(try row?.enrolls == true)
+    #expect(try row?.right == "enrolls, changes")
     #expect(try ask(.join, secret, 2) == .refused(.usedToken))
     #expect(try ask(.look, secret, 2) == .refused(.usedToken))
   }
@@ -109,7 +110,7 @@ struct `Joining by a token` {
     let second = try invite(enrolls: true)
     #expect(try ask(.join, first, 1) == .refused(.unknownToken))
     #expect(isWelcome(try ask(.join, second, 1), enrolls: true))
-    let again = try table.invite(host, enrolls: false, pin: pin, verifiers: [Array("1".utf8)])
+    let again = try table.invite(host, pin: pin, verifiers: [Array("1".utf8)])
     #expect(again.replaces)
     #expect(isWelcome(try ask(.join, try JoinToken.read(again.token).secret, 2)))
     let keys = try verifier.ask("SELECT key FROM host WHERE name = $1", [.text(host.bytes)])
@@ -121,7 +122,7 @@ struct `Joining by a token` {
     #expect(isWelcome(try ask(.join, try invite(), 1)))
     let other = try #require(FleetHostName(host.bytes + Array("-2".utf8)))
     let invitation = try table.invite(
-      other, enrolls: false, pin: pin, verifiers: [Array("1".utf8)])
+      other, pin: pin, verifiers: [Array("1".utf8)])
     let secret = try JoinToken.read(invitation.token).secret
     #expect(try ask(.look, secret, 1) == .refused(.otherHost))
     #expect(try ask(.join, secret, 1) == .refused(.otherHost))

@@ -106,7 +106,7 @@ struct `A host that was put back` {
       try presences.take(one, from: try host())
     }
     #expect(try say(start(1, 5)) == .fine)
-    #expect(try host() == HostIdentity(pin, host: row.name, enrolls: true))
+    #expect(try host() == HostIdentity(pin, host: row.name, rights: HostRights(former: true)))
     #expect(try say(start(2, 4)) == .again)
     #expect(soon { (try? say(start(2, 4))) == .rests })
     let resting = HostIdentity(pin, host: row.name, enrolls: false, holdsReserve: false)
@@ -123,11 +123,12 @@ struct `A host that was put back` {
       #expect(try host() == resting)
       #expect(try table.accept(name) == .done)
       #expect(try table.accept(name) == .needless)
-      #expect(try host().enrolls && host().holdsReserve)
+      #expect(try !host().rights.isEmpty && host().holdsReserve)
       #expect(try say(start(3, 6)) == .fine)
     }
     #expect(try table.accept(name, isEphemeral: true) == .done)
-    #expect(try host() == HostIdentity(pin, host: row.name, enrolls: true, holdsReserve: false))
+    let all = HostRights(former: true)
+    #expect(try host() == HostIdentity(pin, host: row.name, rights: all, holdsReserve: false))
     #expect(try say(start(4, 1)) == .fine)
     // What it said goes with it.
     _ = try table.revoke(name, reserveFor: 604_800)
@@ -142,7 +143,7 @@ struct `A host that was put back` {
     let name = try #require(FleetHostName(Array("pod1".utf8)))
     let pin = try #require(Pin([UInt8](repeating: 6, count: 32)))
     let invitation = try table.invite(
-      name, enrolls: false, isEphemeral: true, pin: pin.bytes,
+      name, isEphemeral: true, pin: pin.bytes,
       verifiers: [Array("192.0.2.1:7353".utf8)])
     let request = JoinRequest(.join, try JoinToken.read(invitation.token).secret, names: [])
     let handler = JoinHandler(verifier.database, pins: [pin])

@@ -30,7 +30,7 @@ struct `A host that was revoked` {
 
   private func invite() throws -> Secret {
     let invitation = try table.invite(
-      host, enrolls: false, pin: key(9), verifiers: [Array("192.0.2.1:7353".utf8)])
+      host, pin: key(9), verifiers: [Array("192.0.2.1:7353".utf8)])
     return try JoinToken.read(invitation.token).secret
   }
 

@@ -1,3 +1,4 @@
+import FleetProtocol
 import Foundation
 import TestSupport
 import Testing
@@ -29,7 +30,7 @@ import Testing
     policyFlaw: String? = nil
   ) -> FleetStatus {
     let host = HostTable.Row(
-      name: "web \"1\"", enrolls: true, joined: "2026-03-01 02:03 UTC",
+      name: "web \"1\"", rights: HostRights([.enrolls]), joined: "2026-03-01 02:03 UTC",
       seen: unseen.map { _ in "2026-03-04 05:06 UTC" }, unseen: unseen, kind: kind)
     return FleetStatus(
       facts: facts ?? self.facts(), verifiers: verifiers ?? [verifier("one"), verifier("two")],

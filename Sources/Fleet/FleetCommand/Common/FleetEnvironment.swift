@@ -58,10 +58,13 @@ extension FleetEnvironment {
     return (file, identity)
   }
 
-  /// The verifiers; throws where this host may not move people of the fleet.
-  func verifiersForMoves() throws(CommandError) -> any FleetVerifiers {
+  /// The verifiers; throws where they say that this host may not move people of the fleet.
+  func verifiersForMoves(_ right: HostRight) throws(CommandError) -> any FleetVerifiers {
     let (file, identity) = try host()
-    guard file.enrolls else { throw .move(.notAllowed, nil) }
+    let told = rights()
+    if told?.isRefused(right) ?? !file.enrolls {
+      throw .move(.notAllowed(MissingRight(right, told, host: file.host)), nil)
+    }
     return verifiers(file, identity)
   }
 

@@ -29,18 +29,12 @@ extension CommandError {
   // MARK: about one user
 
   /// This host may not change people of the fleet.
-  static func mayNotChange(_ user: String) -> CommandError {
+  static func mayNotChange(_ user: String, _ missing: MissingRight) -> CommandError {
     CommandError {
-      let hasSession = ["enroll", "add", "remove", "rename", "backup-codes"].contains($0.verb)
-      return Message(
-        "\(shown(user)) is in the fleet, and this host may not change people of it (enrolls = no); "
-          + "nothing was changed", .notPermitted,
-        hints: [
-          "sallyport-verifier invite NAME --enrolls  # on a verifier, then leave and join again",
-          hasSession
-            ? "sallyport \($0.verb)  # as the user himself, on a host that enrolls"
-            : "sudo \($0.again(remark: "on a host that enrolls"))",
-        ])
+      Message(
+        "\(shown(user)) is in the fleet, and this host \(missing.text) there; nothing was changed",
+        .notPermitted,
+        hints: [missing.hint, "sudo \($0.again(remark: "on a host that has it"))"])
     }
   }
 

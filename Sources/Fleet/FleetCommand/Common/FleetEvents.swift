@@ -10,7 +10,7 @@ extension FleetEnvironment {
   {
     do throws(CommandError) {
       let (file, identity) = try host()
-      guard file.enrolls else { return nil }
+      guard mayHave(.changes, file) else { return nil }
       let verifiers = verifiers(file, identity)
       let kinds: [EventsRequest.Kinds] =
         switch wanted {
@@ -18,10 +18,11 @@ extension FleetEnvironment {
         case .acts: [.acts]
         case .both: [.both, .acts]
         }
-      let logs = kinds.map { kinds in
+      let logs = kinds.compactMap { kinds in
         var search = EventSearch(verifiers, kinds, since: start, of: names)
         return search.log(of: file.host)
       }
+      if logs.isEmpty { return nil }
       return FleetLog(
         of: file.host, logs.flatMap(\.events), isCut: logs.contains(where: \.isCut),
         trouble: logs.compactMap(\.trouble).first)
@@ -52,12 +53,14 @@ private struct EventSearch {
     request = EventsRequest(since: start, upTo: EventsRequest.latest, kinds, of: some)
   }
 
-  mutating func log(of host: String) -> FleetLog {
+  /// nil: this host may not know them.
+  mutating func log(of host: String) -> FleetLog? {
     for _ in 0..<EventSearch.mostQuestions {
       let (entries, next): ([EventsAnswer.Entry], UInt64?)
       do throws(EventFault) { (entries, next) = try verifiers.events(request) } catch {
         switch error {
-        // Its row was changed since it joined.
+        case .keeps where events.isEmpty: return nil
+        // Its rights were changed just now.
         case .keeps: return ended(host, trouble: "this host may not know them any more")
         case .silent(let why): return ended(host, trouble: why)
         }

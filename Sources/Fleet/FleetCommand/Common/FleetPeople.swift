@@ -7,11 +7,13 @@ import SallyportSupport
 extension FleetEnvironment {
   package func eachPage(_ body: ([FleetMember]) throws(CommandError) -> Void) throws(CommandError) {
     let (file, identity) = try host()
-    guard file.enrolls else { throw .mayNotSee }
+    guard mayHave(.changes, file) else { throw .mayNotSee(missing(.changes)) }
     let verifiers = self.verifiers(file, identity)
     var request = PeopleRequest(after: [])
     while true {
-      let (entries, isLast) = try verifiers.people(request)
+      guard let (entries, isLast) = try verifiers.people(request) else {
+        throw .mayNotSee(missing(.changes))
+      }
       try body(entries.map(FleetMember.init))
       // Each page goes on behind the one before it.
       guard !isLast, let last = entries.last else { return }
@@ -21,8 +23,9 @@ extension FleetEnvironment {
 }
 
 extension FleetVerifiers {
+  /// nil: this host may not see them.
   fileprivate func people(_ request: PeopleRequest) throws(CommandError)
-    -> (entries: [PeopleAnswer.Entry], isLast: Bool)
+    -> (entries: [PeopleAnswer.Entry], isLast: Bool)?
   {
     let answer: PeopleAnswer?
     do throws(MoveFault) {
@@ -33,7 +36,7 @@ extension FleetVerifiers {
     }
     switch answer {
     case .told(let entries, let isLast)?: return (entries, isLast)
-    case .other(.notAllowed)?: throw .mayNotSee
+    case .other(.notAllowed)?: return nil
     case .other(.trouble)?:
       throw CommandError(
         .inputOutput, "the verifier cannot read what the fleet has",
@@ -47,11 +50,11 @@ extension FleetVerifiers {
 }
 
 extension CommandError {
-  static let mayNotSee = CommandError(
-    .notPermitted, "this host may not see the people of the fleet (enrolls = no)",
-    hints: [
-      "sallyport-verifier invite NAME --enrolls  # on a verifier, then leave and join again"
-    ])
+  static func mayNotSee(_ missing: MissingRight) -> CommandError {
+    CommandError(
+      .notPermitted, "this host may not see the people of the fleet: it \(missing.text)",
+      hints: [missing.hint])
+  }
 }
 
 extension MoveFault {

@@ -1,3 +1,4 @@
+import FleetProtocol
 import FleetTransport
 import OneTimePassword
 import SallyportAdministration
@@ -8,7 +9,7 @@ import SallyportSupport
 import SallyportSystem
 
 /// A user whose codes the fleet verifies, as root's verbs see and change the enrollment. The
-/// service of this machine asks a verifier, which makes the change where this host `enrolls`. No
+/// service of this machine asks a verifier, which makes the change where this host may. No
 /// secret of the enrollment comes to this machine but a new one.
 struct FleetPerson: Person {
   package let account: Account
@@ -84,8 +85,15 @@ struct FleetPerson: Person {
 
   package func error(for trouble: StoreTrouble) -> CommandError {
     guard case .service(_, .notServed) = trouble else { return .store(trouble) }
-    // A host that may, with verifiers that cannot yet.
-    if let file = try? place.membership(), file.enrolls { return .move(.notServed, nil) }
-    return .mayNotChange(account.name.typedOrShown)
+    let (told, file) = (place.rights(), try? place.membership())
+    let (user, host) = (account.name.typedOrShown, file?.host ?? "NAME")
+    return CommandError {
+      let right: HostRight = $0.verb == "enroll" ? .enrolls : .changes
+      // A host that may, with verifiers that cannot yet.
+      if !(told?.isRefused(right) ?? (file?.enrolls != true)) {
+        return CommandError.move(.notServed, nil).message($0)
+      }
+      return CommandError.mayNotChange(user, MissingRight(right, told, host: host)).message($0)
+    }
   }
 }

@@ -113,7 +113,9 @@ extension FleetPerson {
   {
     let (file, identity) = try place.host()
     let name = account.name.typedOrShown
-    guard file.enrolls else { throw .mayNotChange(name) }
+    guard place.mayHave(.changes, file) else {
+      throw .mayNotChange(name, place.missing(.changes))
+    }
     let verifiers = place.verifiers(file, identity)
     let answer: PersonAnswer?
     do throws(MoveFault) {
@@ -127,7 +129,7 @@ extension FleetPerson {
       }
     }
     switch answer {
-    case .other(.notAllowed): throw .mayNotChange(name)
+    case .other(.notAllowed): throw .mayNotChange(name, place.missing(.changes))
     case .other(.trouble) where verb == .tell: throw .unreadable(name)
     case .other(.trouble), nil: throw unknown
     case .some(let answer): return answer

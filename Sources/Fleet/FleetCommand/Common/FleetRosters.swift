@@ -11,7 +11,7 @@ extension FleetEnvironment {
     let verifiers: any FleetVerifiers
     do throws(CommandError) {
       let (file, identity) = try host()
-      guard file.enrolls else { return .keeps }
+      guard mayHave(.changes, file) else { return .keeps }
       verifiers = self.verifiers(file, identity)
     } catch {
       return .silent(error.message(Invocation(verb: "doctor")).text)

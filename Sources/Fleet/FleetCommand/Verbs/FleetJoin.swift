@@ -82,7 +82,7 @@ struct FleetJoin: Verb {
   }
 
   private func text(_ file: FleetFile, _ left: String?, _ breakGlass: [String]) -> String {
-    let right = file.enrolls ? ", and may enroll people of the fleet" : ""
+    let right = file.enrolls ? ", and has rights beside asking: sallyport fleet status" : ""
     let steps =
       [left.map { "  \($0)" }].compactMap { $0 } + [
         "  sallyport fleet status",

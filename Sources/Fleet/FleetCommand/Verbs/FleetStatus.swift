@@ -29,7 +29,8 @@ struct FleetStatus: Verb {
   func status(in context: Context) throws(CommandError) -> Int32 {
     let place = try context.placeForRoot()
     let (file, identity) = try place.host()
-    let report = FleetStatus.report(file, identity, of: place, try context.time())
+    var report = FleetStatus.report(file, identity, of: place, try context.time())
+    if report.canVerify { report.rights = place.rights() }
     context.output(shared).answer(report.facts, report.text)
     return report.canVerify ? Sysexit.done.rawValue : Sysexit.busy.rawValue
   }
@@ -129,6 +130,8 @@ struct FleetReport {
   /// What the fleet's database knows of its verifiers.
   let peers: [FleetStatusAnswer.Peer]
   let now: UnixTime
+  /// What this host may do; nil where no verifier has said it.
+  var rights: ToldRights?
 
   /// Seconds: what a code may be off without being refused, and less.
   private static let clockLimit: Int64 = 5
@@ -136,7 +139,7 @@ struct FleetReport {
   /// Whether one of them can verify codes.
   var canVerify: Bool { states.contains { $0.verifies } }
 
-  /// Whether the verifiers do not give it the right that its file says.
+  /// Whether the verifiers give it no right, and its file says that it has some.
   private var rests: Bool {
     let known = states.compactMap(\.status)
     return file.enrolls && !known.isEmpty && known.allSatisfy { !$0.enrolls }
@@ -145,8 +148,7 @@ struct FleetReport {
   // MARK: for people
 
   var text: String {
-    var right = file.enrolls ? ", enrolls people of the fleet" : ""
-    if rests { right = ", whose right to enroll people rests (sallyport-verifier hosts)" }
+    let right = rests ? ", without the rights it joined with (sallyport-verifier hosts)" : ""
     let rows = states.map { state in
       [
         state.address.text, state.status?.verifier.text ?? name(of: state.address) ?? "",
@@ -154,8 +156,8 @@ struct FleetReport {
       ]
     }
     return
-      (["Host \(file.host)\(right)"] + table([["VERIFIER", "NAME", "STATE"]] + rows)
-      + [verdict]).joined(separator: "\n")
+      (["Host \(file.host)\(right)"] + (rights.map { ["Rights:"] + $0.lines } ?? [])
+      + table([["VERIFIER", "NAME", "STATE"]] + rows) + [verdict]).joined(separator: "\n")
   }
 
   private var verdict: String {
@@ -200,6 +202,8 @@ struct FleetReport {
   struct Facts: Encodable {
     let host: String
     let enrolls: Bool
+    /// By right, how often in a day; null where no verifier has said it.
+    @OrNull var rights: [String: UInt32]?
     /// Whether a verifier can verify codes for this host.
     let judged: Bool
     let verifiers: [Verifier]
@@ -220,7 +224,7 @@ struct FleetReport {
 
   var facts: Facts {
     Facts(
-      host: file.host, enrolls: file.enrolls && !rests, judged: canVerify,
+      host: file.host, enrolls: file.enrolls && !rests, rights: rights?.daily, judged: canVerify,
       verifiers: states.map { state in
         let status = state.status
         var problem: String?

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FleetProtocol
 import FleetTransport
 import SallyportAdministration
 import SallyportCLI
@@ -38,7 +39,7 @@ struct FleetTake: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
-    let verifiers = try place.verifiersForMoves()
+    let verifiers = try place.verifiersForMoves(.takes)
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
     let taker = MoveFromFleet(

@@ -77,7 +77,7 @@ struct MoveFromFleet {
   private func reason(_ name: UserName) throws(MoveFault) -> MoveFault {
     let body = PersonRequest(.tell, of: name).encoded()
     let answer = try looking { () throws(MoveFault) in try verifiers.manage(body) }
-    guard case .told(let facts)? = PersonAnswer.decode(answer) else { return .notAllowed }
+    guard case .told(let facts)? = PersonAnswer.decode(answer) else { return .notAllowed(.takes) }
     let now = try keeping { () throws(StoreTrouble) in try Clock.now() }
     let isBlocked = facts.block.map { !$0.block(of: name).isOver(at: now) } ?? false
     return isBlocked ? .blocked : .replacedByPass
@@ -133,7 +133,7 @@ struct MoveFromFleet {
       guard case .enrolled(burial.id) = found.person else { throw .takenOtherwise }
       try keeping { () throws(StoreTrouble) in try user.remove() }
       return .outdated
-    case .notAllowed: throw .notAllowed
+    case .notAllowed: throw .notAllowed(.takes)
     case .trouble: throw .unknown
     }
   }

@@ -109,7 +109,7 @@ struct MoveToFleet {
   private func standing(of name: UserName) throws(MoveFault) -> FleetStanding {
     switch try looking({ () throws(MoveFault) in try ask(.look(name)) }) {
     case .standing(let found): return found
-    case .notAllowed: throw .notAllowed
+    case .notAllowed: throw .notAllowed(.changes)
     case .done: throw .notServed
     case .trouble: throw .databaseAway
     }
@@ -126,7 +126,7 @@ struct MoveToFleet {
         throw .gone
       }
       throw .changed
-    case .notAllowed: throw .notAllowed
+    case .notAllowed: throw .notAllowed(.changes)
     case .trouble: throw .unknown
     }
   }

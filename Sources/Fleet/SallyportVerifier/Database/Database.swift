@@ -31,6 +31,8 @@ package final class Database: Sendable {
   /// The time by which codes are verified; nil for the system's.
   let now: (@Sendable () -> UnixTime)?
   let books = Locked(Books())
+  /// Which hosts have used up what they may.
+  let spent = Locked(SpentRights())
   private let seats: ConnectionSlots
   private let stripes = (0..<Database.stripes).map { _ in UserLock() }
   /// The watch sleeps on it: raised once each time that the database goes away.

@@ -15,12 +15,12 @@ package enum Schema {
     """
     CREATE TABLE host (
       name text PRIMARY KEY, key bytea UNIQUE, enrolls boolean NOT NULL, joined bigint NOT NULL,
-      seal bytea NOT NULL, seen timestamptz)
+      seal bytea NOT NULL, seen timestamptz, rights bytea)
     """,
     """
     CREATE TABLE invite (
       digest bytea PRIMARY KEY, host text NOT NULL, enrolls boolean NOT NULL,
-      until bigint NOT NULL, key bytea, seal bytea NOT NULL)
+      until bigint NOT NULL, key bytea, seal bytea NOT NULL, rights bytea)
     """,
     """
     CREATE TABLE listener (
@@ -40,6 +40,7 @@ package enum Schema {
     """,
     revoked,
     presence,
+    spent,
     "CREATE INDEX event_at ON event (at)",
     "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
     """
@@ -62,6 +63,14 @@ package enum Schema {
       seal bytea NOT NULL)
     """
 
+  /// How often a host has used a right in a period. A statement that would go beyond `most` fails
+  /// as a whole, so that a change is saved and counted, or neither.
+  private static let spent = """
+    CREATE TABLE IF NOT EXISTS spent (
+      subject bytea, kind bigint, period bigint NOT NULL, n bigint NOT NULL, most bigint NOT NULL,
+      PRIMARY KEY (subject, kind), CHECK (n <= most))
+    """
+
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
   /// verifiers say what they understand, a state may have 32 known origins, and a document the
   /// enrollments that ended and a taking; from 4 on passes, a block and what is suspended; from 5
@@ -74,12 +83,16 @@ package enum Schema {
 
   /// From the former one on, and from the oldest, which has the same tables: all or nothing.
   static let additions = [
-    revoked, presence, revoking(role), presences,
+    revoked, presence, revoking(role), presences, spent, spending,
+    "ALTER TABLE host ADD COLUMN IF NOT EXISTS rights bytea",
+    "ALTER TABLE invite ADD COLUMN IF NOT EXISTS rights bytea",
     "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS incarnation bytea",
     "UPDATE fleet SET schema = 5",
   ]
 
   private static let presences = "GRANT SELECT, INSERT, UPDATE, DELETE ON presence TO \(role)"
+
+  private static let spending = "GRANT SELECT, INSERT, UPDATE, DELETE ON spent TO \(role)"
 
   private static func revoking(_ role: String) -> String {
     "GRANT SELECT, INSERT, UPDATE ON revoked TO \(role)"
@@ -97,7 +110,7 @@ package enum Schema {
     "GRANT SELECT, INSERT ON event TO \(role)",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
     "GRANT SELECT, UPDATE ON fleet TO \(role)",
-    revoking(role), presences,
+    revoking(role), presences, spending,
   ]
 
   static let isThere = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('fleet')"

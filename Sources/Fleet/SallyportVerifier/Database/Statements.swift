@@ -37,14 +37,14 @@ enum Statement {
 
   /// $1 name, $2 version, $3 body, $4 the new version, from $5 on the event and the worker.
   static let save = """
-    WITH \(saved("version = $2::bigint")), \(event), \(count(16)) \(doneAndSeen)
+    WITH \(saved("version = $2::bigint")), \(event(5)), \(count(16)) \(doneAndSeen)
     """
 
   /// As `save`, with $17 the new enrollment.
   static let saveBoth = """
     WITH \(saved("version = $2::bigint")),
     changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name),
-    \(event), \(count(16)) \(doneAndSeen)
+    \(event(5)), \(count(16)) \(doneAndSeen)
     """
 
   /// As `saveBoth`, for a user without rows; $2 is 0.
@@ -54,12 +54,34 @@ enum Statement {
       ON CONFLICT DO NOTHING RETURNING name),
     saved AS (
       INSERT INTO state (name, version, body) SELECT name, $4::bigint, $3 FROM made RETURNING name),
-    \(event), \(count(16)) \(doneAndSeen)
+    \(event(5)), \(count(16)) \(doneAndSeen)
+    """
+
+  /// As `save`, `saveBoth` and `insert`, with what `charged` has at the end: what a host may do so
+  /// many times a day. Where it was done so often nothing is saved.
+  static let spendingSave = """
+    WITH \(saved("version = $2::bigint")), \(event(5)), \(charged(17)), \(count(16))
+    \(doneAndSeen), (SELECT n FROM charged)
+    """
+
+  static let spendingSaveBoth = """
+    WITH \(saved("version = $2::bigint")),
+    changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name),
+    \(event(5)), \(charged(18)), \(count(16)) \(doneAndSeen), (SELECT n FROM charged)
+    """
+
+  static let spendingInsert = """
+    WITH made AS (
+      INSERT INTO enrollment (name, body) SELECT $1, $17 WHERE $2::bigint = 0
+      ON CONFLICT DO NOTHING RETURNING name),
+    saved AS (
+      INSERT INTO state (name, version, body) SELECT name, $4::bigint, $3 FROM made RETURNING name),
+    \(event(5)), \(charged(18)), \(count(16)) \(doneAndSeen), (SELECT n FROM charged)
     """
 
   /// As `save`, without the condition: many logins use one decoy at the same time.
   static let saveDecoy = """
-    WITH \(saved("$2::bigint >= 0")), \(event), \(count(16)) \(doneAndSeen)
+    WITH \(saved("$2::bigint >= 0")), \(event(5)), \(count(16)) \(doneAndSeen)
     """
 
   /// The row of the fleet, with its canary.
@@ -137,13 +159,32 @@ enum Statement {
     \(done), (SELECT version FROM state WHERE name = \(witness(14)))
     """
 
-  private static let event = """
+  /// $n to $n+8.
+  static func event(_ n: Int) -> String {
+    """
     told AS (
       INSERT INTO event (
         at, host, name, service, address, caller, outcome, authenticator, position)
-      SELECT now(), $5, $6::bytea, $7, $8, $9::bigint, $10, $11, $12::numeric FROM saved
-      WHERE $13::boolean)
+      SELECT now(), $\(n), $\(n + 1)::bytea, $\(n + 2), $\(n + 3), $\(n + 4)::bigint, $\(n + 5),
+        $\(n + 6), $\(n + 7)::numeric FROM saved
+      WHERE $\(n + 8)::boolean)
     """
+  }
+
+  /// $n subject, then kind, period (NULL: today) and how often at most.
+  static func charged(_ n: Int) -> String {
+    """
+    charged AS (
+      INSERT INTO spent (subject, kind, period, n, most)
+      SELECT $\(n)::bytea, $\(n + 1)::bigint,
+        coalesce($\(n + 2)::bigint, extract(epoch FROM now())::bigint / 86400), 1,
+        $\(n + 3)::bigint FROM saved
+      ON CONFLICT (subject, kind) DO UPDATE SET
+        n = CASE WHEN spent.period = excluded.period THEN spent.n + 1 ELSE 1 END,
+        period = excluded.period, most = excluded.most
+      RETURNING n)
+    """
+  }
 
   private static func count(_ last: Int) -> String {
     """

@@ -8,14 +8,15 @@ import SallyportSystem
 extension Statement {
   /// $1 digest, $2 key: the invitation, and the hosts of its name and of this key.
   fileprivate static let invited = """
-    SELECT i.host, i.enrolls, i.until, i.key, i.seal, h.name, h.key, h.enrolls, h.joined, h.seal
+    SELECT i.host, i.enrolls, i.until, i.key, i.seal, h.name, h.key, h.enrolls, h.joined, h.seal,
+      i.rights
     FROM invite i LEFT JOIN host h ON h.name = i.host OR h.key = $2 WHERE i.digest = $1
     """
 
   /// $1 digest, $2 its seal until now, $3 key, $4 its new seal; the host: $5 name, $6 right, $7
   /// when, $8 seal; $9 the key that it had, or NULL, and $10 its seal as revoked, or NULL; $11 the
-  /// subject of its name, $12 up to when that is void, and $13 the seal of that. Nothing where
-  /// another one was faster.
+  /// subject of its name, $12 up to when that is void, and $13 the seal of that; $14 its rights.
+  /// Nothing where another one was faster.
   fileprivate static let join = """
     WITH taken AS (
       UPDATE invite SET key = $3, seal = $4 WHERE digest = $1 AND seal = $2 AND NOT EXISTS (
@@ -30,10 +31,10 @@ extension Statement {
     starts AS (
       DELETE FROM presence WHERE subject IN (SELECT digest FROM taken UNION ALL
         SELECT $9::bytea FROM taken))
-    INSERT INTO host (name, key, enrolls, joined, seal, seen)
-    SELECT $5, $3::bytea, $6::boolean, $7::bigint, $8::bytea, now() FROM taken
+    INSERT INTO host (name, key, enrolls, joined, seal, seen, rights)
+    SELECT $5, $3::bytea, $6::boolean, $7::bigint, $8::bytea, now(), $14::bytea FROM taken
     ON CONFLICT (name) DO UPDATE SET key = excluded.key, enrolls = excluded.enrolls,
-      joined = excluded.joined, seal = excluded.seal, seen = excluded.seen
+      joined = excluded.joined, seal = excluded.seal, seen = excluded.seen, rights = excluded.rights
     RETURNING name
     """
 
@@ -84,12 +85,12 @@ package struct JoinHandler: Sendable {
       if let refusal = refusal(found, rows, key, at: now) { return .refused(refusal) }
       let isHost = isHost(found.row, rows, key)
       if !isHost, revocations.isVoid(found.row) { return .refused(.unknownToken) }
-      if isHost || request.purpose == .look { return try welcome(found.row, request.names) }
+      if isHost || request.purpose == .look { return try welcome(found, request.names) }
       let presences = Presences(database: database)
       if try presences.kind(of: digest) == .ephemeral { try presences.noteEphemeral(key) }
       if try join(found, key, from: rows, at: now) {
-        note(found.row, key)
-        return try welcome(found.row, request.names)
+        note(found, key)
+        return try welcome(found, request.names)
       }
     }
     return .trouble
@@ -100,6 +101,7 @@ package struct JoinHandler: Sendable {
   private struct Found {
     let row: InviteRow
     let seal: [UInt8]
+    let rights: HostRights
   }
 
   /// nil where there is none, or one that somebody made or changed without the key.
@@ -111,7 +113,10 @@ package struct JoinHandler: Sendable {
       digest: digest, host: host, enrolls: enrolls == [1], until: Int64(clamping: until),
       key: rows.bytes(0, 3))
     if let wanted = try? row.seal(under: database.key), constantTimeEquals(seal, wanted) {
-      return Found(row: row, seal: seal)
+      let rights = rows.bytes(0, 10)
+        .map { SealedRights.read($0, under: database.key, of: .invite(row)) }
+        .map { $0?.rights ?? HostRights() }
+      return Found(row: row, seal: seal, rights: rights ?? HostRights(former: row.enrolls))
     }
     database.alert(
       "the invitation of host \(String(decoding: host, as: UTF8.self)) was made or changed by "
@@ -130,12 +135,11 @@ package struct JoinHandler: Sendable {
     return isOther ? .otherHost : nil
   }
 
-  /// Whether all of it was done before.
+  /// Whether all of it was done before, whatever rights the host has been given since.
   private func isHost(_ row: InviteRow, _ rows: Rows, _ key: [UInt8]) -> Bool {
     row.key == key
       && (0..<rows.count).contains {
         rows.bytes($0, 5) == row.host && rows.bytes($0, 6) == key
-          && rows.bytes($0, 7) == [row.enrolls ? 1 : 0]
       }
   }
 
@@ -159,7 +163,7 @@ package struct JoinHandler: Sendable {
     used.key = key
     let (formerKey, former) = former(used.host, rows)
     let end = max(now.seconds - 1, revocations.end(of: used.host) ?? 0, former?.joined ?? 0)
-    let host = HostRow(name: used.host, key: key, enrolls: used.enrolls, joined: end + 1)
+    let host = HostRow(name: used.host, key: key, joined: end + 1)
     let oldKey = former?.key.flatMap(Pin.init)?.bytes
     let old =
       oldKey == key ? nil : oldKey.map { RevokedRow(subject: $0, host: host.name, at: end) }
@@ -194,25 +198,28 @@ package struct JoinHandler: Sendable {
       .bytes(try used.seal(under: key)),
     ]
     let joined: [Value] = [
-      .text(host.name), .text([UInt8(ascii: host.enrolls ? "t" : "f")]),
+      .text(host.name), .text(bytes(of: "f")),
       .number(UInt64(clamping: host.joined)), .bytes(try host.seal(under: key)),
     ]
+    let changed = max(host.joined, (revocations.end(of: SealedRights.name(of: host)) ?? 0) + 1)
+    let rights = SealedRights(rights: found.rights, changed: changed)
     let replaced: [Value] = [
       former == nil || former == used.key ? .null : .bytes(former ?? []),
       old == nil ? .null : .bytes(try old?.seal(under: key) ?? []),
     ]
     return invited + joined + replaced + [
       .bytes(name.subject), .number(UInt64(clamping: name.at)), .bytes(try name.seal(under: key)),
+      .bytes(try rights.sealed(under: key, of: .host(host))),
     ]
   }
 
   // MARK: the answer
 
-  private func welcome(_ row: InviteRow, _ names: [UserName]) throws(DatabaseFault) -> JoinAnswer {
-    guard let host = FleetHostName(row.host) else { return .trouble }
+  private func welcome(_ found: Found, _ names: [UserName]) throws(DatabaseFault) -> JoinAnswer {
+    guard let host = FleetHostName(found.row.host) else { return .trouble }
     return .welcome(
       JoinAnswer.Welcome(
-        host: host, enrolls: row.enrolls,
+        host: host, enrolls: !found.rights.isEmpty,
         verifiers: try database.ask(Statement.verifiers).0.addresses, pins: pins,
         known: try known(names)))
   }
@@ -225,10 +232,12 @@ package struct JoinHandler: Sendable {
     return names.filter { found.contains($0.bytes) }
   }
 
-  private func note(_ row: InviteRow, _ key: [UInt8]) {
+  private func note(_ found: Found, _ key: [UInt8]) {
     var line = LogLine("joined the fleet: host=")
-    line.add(field: row.host)
-    line.add(row.enrolls ? " enrolls=yes key=" : " enrolls=no key=")
+    line.add(field: found.row.host)
+    line.add(" rights=")
+    line.add(field: Array(found.rights.words.joined(separator: ",").utf8))
+    line.add(" key=")
     line.add(hexadecimal(key))
     database.note(.notice, line)
   }

@@ -1,4 +1,5 @@
 import CService
+import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
 import SallyportAdministration
@@ -35,13 +36,11 @@ package struct LoginHandler: FrameHandler {
     -> VerifierAnswer
   {
     guard let asked else { return VerifierAnswer(to: .question, []) }
-    let host = asker.host
     if database.isAway { return .databaseAway }
-    let right = asker.enrolls ? Right.enrolls : .asks
     var wasAway = false
     var found = ServiceAnswer.notServed
-    if let question = settled(asked, of: host, right, arrived: arrived) {
-      found = answer(question, of: host, right, &wasAway) ?? .notServed
+    if let question = settled(asked, of: asker, arrived: arrived) {
+      found = answer(question, of: asker, &wasAway) ?? .notServed
     }
     if asked.verb.isAttempt { count(found, wasAway: wasAway, since: arrived) }
     // It went away before anything was saved.
@@ -58,15 +57,17 @@ package struct LoginHandler: FrameHandler {
 
   /// The question as the fleet has it; nil: not for this host.
   private func settled(
-    _ asked: LoginQuestion, of host: [UInt8], _ right: Right, arrived: UInt64
+    _ asked: LoginQuestion, of asker: HostIdentity, arrived: UInt64
   ) -> LoginQuestion? {
-    guard let verb = right.allowed(asked.verb) else { return nil }
+    guard let now = try? Clock.now(),
+      let verb = asked.verb.allowed(by: { database.mayUse(asker.spending($0), at: now) })
+    else { return nil }
     var question = asked
     question.expire(since: arrived)
     question.verb = verb
     // Without what a host must not give back.
     if case .attempt(let typed, let known, let role) = verb {
-      let believed = limits.believed(role, host, asked.name)
+      let believed = limits.believed(role, asker.host, asked.name)
       question.verb = .attempt(typed, knownAs: known, as: believed)
     }
     question.policy = policy(for: asked)
@@ -75,15 +76,17 @@ package struct LoginHandler: FrameHandler {
 
   /// nil: not for this host.
   private func answer(
-    _ question: LoginQuestion, of host: [UInt8], _ right: Right, _ wasAway: inout Bool
+    _ question: LoginQuestion, of asker: HostIdentity, _ wasAway: inout Bool
   ) -> ServiceAnswer? {
+    let host = asker.host
     let context = OriginPseudonyms(on: host).context(of: question)
     let store = FleetStore(
       database, Event(host, question), uid: question.account?.uid, until: question.deadline,
-      isClosed: question.verb.isAttempt && limits.isClosed(host, question.caller))
+      isClosed: question.verb.isAttempt && limits.isClosed(host, question.caller),
+      spending: question.verb.right.map { asker.spending($0) })
     defer { wasAway = store.wasAway }
     do throws(StoreTrouble) {
-      if case .count = question.verb, try !counts(question, right, in: context, by: store) {
+      if case .count = question.verb, try !counts(question, asker, in: context, by: store) {
         return nil
       }
       // An older verifier would not read whom a pass was given, or a token.
@@ -116,6 +119,7 @@ package struct LoginHandler: FrameHandler {
       }
       return answer
     } catch {
+      if store.isUsedUp { return nil }
       // What the store throws, it has logged.
       if case .service = error {
       } else {
@@ -131,11 +135,15 @@ package struct LoginHandler: FrameHandler {
   /// reminded, as what is counted leaves rows that nothing removes. Where nobody may enroll nobody
   /// is reminded; of enrolled users nothing is kept.
   private func counts(
-    _ question: LoginQuestion, _ right: Right, in context: LoginContext, by store: FleetStore
+    _ question: LoginQuestion, _ asker: HostIdentity, in context: LoginContext, by store: FleetStore
   ) throws(StoreTrouble) -> Bool {
     guard let account = question.account, account.uid != nil else { return false }
     let authority = question.authority(over: store)
-    if right != .enrolls, try authority.enrolled(account, in: context) == nil { return false }
+    if !asker.rights.allows(.enrolls, at: try store.now()),
+      try authority.enrolled(account, in: context) == nil
+    {
+      return false
+    }
     switch try authority.level(of: account, in: context) {
     // Of the lines of a login the stricter one counts, which may be another one than this.
     case .remind, .voluntary: return true
@@ -161,26 +169,28 @@ package struct LoginHandler: FrameHandler {
   }
 }
 
-/// What a host may ask.
-private enum Right: Equatable {
-  case asks
-  /// And changes what is enrolled.
-  case enrolls
-
-  /// nil: not for this host.
-  func allowed(_ verb: LoginQuestion.Verb) -> LoginQuestion.Verb? {
-    if self == .enrolls { return verb }
-    switch verb {
-    case .prepare(_, let first): return .prepare(mayEnroll: false, after: first)
+extension LoginQuestion.Verb {
+  /// As a host with these rights may ask it; nil: not at all.
+  fileprivate func allowed(by mayUse: (HostRight) -> Bool) -> LoginQuestion.Verb? {
+    switch self {
+    case .prepare(true, let first): return .prepare(mayEnroll: mayUse(.enrolls), after: first)
     // What would have to end in a new enrollment is refused there as by any login that cannot.
-    case .attempt(let typed, let known, .claim):
+    case .attempt(let typed, let known, .claim) where !mayUse(.enrolls):
       return .attempt(typed, knownAs: known, as: .last(givingBack: nil))
-    case .attempt, .enrolled, .level, .remember, .count, .notices: return verb
-    case .rehearse, .amend: return nil
+    case .prepare, .attempt, .enrolled, .level, .remember, .count, .notices: return self
+    case .rehearse: return mayUse(.enrolls) || mayUse(.changes) ? self : nil
+    case .amend: return right.map(mayUse) == true ? self : nil
     }
   }
-}
 
-extension LoginQuestion.Verb {
+  /// What a host needs for it; nil: nothing, or it changes nothing of what is enrolled.
+  fileprivate var right: HostRight? {
+    switch self {
+    case .amend(.create, _), .amend(.replace, _): .enrolls
+    case .amend: .changes
+    case .prepare, .attempt, .enrolled, .level, .remember, .count, .notices, .rehearse: nil
+    }
+  }
+
   fileprivate var isAttempt: Bool { if case .attempt = self { true } else { false } }
 }

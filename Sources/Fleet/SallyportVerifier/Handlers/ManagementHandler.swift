@@ -13,6 +13,7 @@ package enum ManagementRequest: Sendable {
   case roster(RosterRequest)
   case people(PeopleRequest)
   case events(EventsRequest)
+  case rights(RightsRequest)
 }
 
 /// Answers root's commands on hosts that may enroll people of the fleet. Another host learns
@@ -30,6 +31,7 @@ package struct ManagementHandler: FrameHandler {
       ?? RosterRequest.decode(body).map { .roster($0) }
       ?? PeopleRequest.decode(body).map { .people($0) }
       ?? EventsRequest.decode(body).map { .events($0) }
+      ?? RightsRequest.decode(body).map { .rights($0) }
   }
 
   package func name(in request: ManagementRequest) -> [UInt8]? { request.name?.bytes }
@@ -41,11 +43,15 @@ package struct ManagementHandler: FrameHandler {
     guard let request else { return VerifierAnswer(to: .management, []) }
     let host = asker.host
     // The kinds of a MoveAnswer are the same in all answers.
-    guard asker.enrolls else { return VerifierAnswer(to: .management, MoveAnswer.notAllowed) }
+    guard let now = try? Clock.now(), request.isAllowed(by: asker, at: now) else {
+      return VerifierAnswer(to: .management, MoveAnswer.notAllowed)
+    }
     if database.isAway { return .databaseAway }
     let event = Event(
       of: request.service, on: host, name: request.name?.bytes ?? [], act: request.act)
-    let store = FleetStore(database, event, uid: nil, until: request.deadline(since: arrived))
+    let store = FleetStore(
+      database, event, uid: nil, until: request.deadline(since: arrived),
+      spending: request.counted.map { asker.spending($0) })
     do throws(StoreTrouble) {
       switch request {
       case .move(let request): return try answer(request, on: host, by: store)
@@ -63,9 +69,15 @@ package struct ManagementHandler: FrameHandler {
         return VerifierAnswer(to: .management, try store.people(request, under: policies))
       case .events(let request):
         return VerifierAnswer(to: .management, try store.events(request))
+      case .rights:
+        let used = try store.ask { () throws(DatabaseFault) in
+          try database.used(by: asker.pin.bytes)
+        }
+        return VerifierAnswer(to: .management, RightsAnswer.told(asker.rights, used: used))
       }
     } catch {
       if store.wasAway { return .databaseAway }
+      if store.isUsedUp { return VerifierAnswer(to: .management, MoveAnswer.notAllowed) }
       if let name = request.name {
         database.note(
           .error, request.action, of: name, on: host, remark: "unknown whether it was done: ")
@@ -91,8 +103,9 @@ package struct ManagementHandler: FrameHandler {
       return VerifierAnswer(to: .management, try moved(request, on: host, to: store))
     }
     let told = try fetched(name, isForced: isForced, on: host, from: store)
-    // A secret leaves the fleet: a warning for each.
+    // A secret leaves the fleet: it is counted, and a warning for each.
     if case .copy = told {
+      try store.spend()
       database.note(.warning, request.action, of: name, on: host)
       database.note(act: .fleetFetch, of: name, on: host)
     }
@@ -140,8 +153,30 @@ extension ManagementRequest {
     switch self {
     case .move(let request): request.name
     case .person(let request): request.name
-    case .roster, .people, .events: nil
+    case .roster, .people, .events, .rights: nil
     }
+  }
+
+  /// Of which a host must have one; the first is the one for changes. Empty: for every host.
+  fileprivate var rights: [HostRight] {
+    switch self {
+    case .move(.fetch), .move(.bury): [.takes]
+    case .move(.look): [.changes, .takes]
+    case .move(.put), .move(.merge): [.changes]
+    // Somebody who cannot be taken: why not.
+    case .person(let request): request.verb == .tell ? [.changes, .takes] : [.changes]
+    case .roster, .people, .events: [.changes]
+    case .rights: []
+    }
+  }
+
+  /// As what each of its saves is counted. Who is buried was counted when he was fetched.
+  fileprivate var counted: HostRight? {
+    if case .move(.bury) = self { nil } else { rights.first }
+  }
+
+  fileprivate func isAllowed(by asker: HostIdentity, at now: UnixTime) -> Bool {
+    rights.isEmpty || rights.contains { asker.rights.allows($0, at: now) }
   }
 
   /// When what is asked is not begun any more, in nanoseconds of CLOCK_MONOTONIC: a helper would
@@ -156,7 +191,7 @@ extension ManagementRequest {
     switch self {
     case .move(let request): request.action
     case .person(let request): request.verb.action
-    case .roster, .people: "looked for enrollments:"
+    case .roster, .people, .rights: "looked for enrollments:"
     case .events: "looked for logins:"
     }
   }
@@ -166,7 +201,7 @@ extension ManagementRequest {
     switch self {
     case .move(let request): request.act
     case .person(let request): request.verb.saved
-    case .roster, .people, .events: nil
+    case .roster, .people, .events, .rights: nil
     }
   }
 
@@ -174,7 +209,7 @@ extension ManagementRequest {
   fileprivate var service: StaticString {
     switch self {
     case .move: "sallyport-fleet"
-    case .person, .roster, .people, .events: "sallyport"
+    case .person, .roster, .people, .events, .rights: "sallyport"
     }
   }
 }

@@ -6,7 +6,7 @@ package import SallyportSupport
 import SallyportSystem
 
 extension Statement {
-  /// $1 digest, $2 host, $3 right, $4 until, $5 seal. It invalidates an earlier invitation.
+  /// $1 digest, $2 host, $3 until, $4 seal, $5 rights. It invalidates an earlier invitation.
   /// Gives whether there is such a host.
   fileprivate static let invite = """
     WITH old AS (
@@ -14,19 +14,20 @@ extension Statement {
       RETURNING digest),
     starts AS (DELETE FROM presence WHERE subject IN (SELECT digest FROM old)),
     new AS (
-      INSERT INTO invite (digest, host, enrolls, until, seal)
-      VALUES ($1, $2, $3::boolean, $4::bigint, $5) RETURNING until)
+      INSERT INTO invite (digest, host, enrolls, until, seal, rights)
+      VALUES ($1, $2, false, $3::bigint, $4, $5) RETURNING until)
     SELECT (SELECT count(*) FROM host WHERE name = $2), \(shown("to_timestamp(until)")) FROM new
     """
 
   static let listing = """
     SELECT name, enrolls, \(shown("to_timestamp(joined)")), \(shown("seen")),
-      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint, coalesce(p.kind, 0), key
+      greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint, coalesce(p.kind, 0),
+      name, key, enrolls, joined, rights
     FROM host LEFT JOIN presence p ON p.subject = host.key ORDER BY 1
     """
 
   /// $1 host.
-  fileprivate static let named = "\(hosts) WHERE name = $1"
+  static let named = "\(hosts) WHERE name = $1"
 
   /// $1 host.
   fileprivate static let invited = """
@@ -74,7 +75,8 @@ package struct HostTable {
   /// A host of the fleet. Times are for people.
   package struct Row: Equatable, Sendable {
     package let name: String
-    package let enrolls: Bool
+    /// nil: they are not the last ones that were given, or somebody without the key made them.
+    package let rights: HostRights?
     package let joined: String
     /// nil: never; and seconds since then.
     package let seen: String?
@@ -84,7 +86,7 @@ package struct HostTable {
     var key: [UInt8]?
     /// For people.
     package var right: String {
-      let right = enrolls ? "enrolls" : "asks"
+      let right = rights.map { $0.text } ?? "none: sallyport-verifier hosts allow"
       return switch kind {
       case .usual: right
       case .putBack: "rests: put back"
@@ -130,9 +132,9 @@ package struct HostTable {
     case system
   }
 
-  private let line: DatabaseConnection
-  private let key: FleetKey
-  private let file: RevocationFile?
+  let line: DatabaseConnection
+  let key: FleetKey
+  let file: RevocationFile?
 
   /// `file`: where this verifier keeps what was revoked; nil: nowhere, as for tests.
   package init(_ words: String, key: FleetKey, file: RevocationFile? = nil) throws(DatabaseFault) {
@@ -144,21 +146,24 @@ package struct HostTable {
   /// `isEphemeral`: the host keeps nothing over its end, so that it holds no backup codes, and is
   /// not taken for one that was put back.
   package func invite(
-    _ host: FleetHostName, enrolls: Bool, isEphemeral: Bool = false, pin: [UInt8],
-    verifiers: [[UInt8]]
+    _ host: FleetHostName, rights: HostRights = HostRights(), isEphemeral: Bool = false,
+    pin: [UInt8], verifiers: [[UInt8]]
   ) throws(Fault) -> Invitation {
     let verifiers = verifiers.isEmpty ? try addresses() : verifiers
     if verifiers.isEmpty { throw .noVerifiers }
-    let (row, token) = try make(host, enrolls: enrolls, pin: pin, verifiers: verifiers)
+    let (row, token) = try make(host, pin: pin, verifiers: verifiers)
     guard let token, let text = try? token.written() else { throw .addresses }
-    guard let seal = try? row.seal(under: key) else { throw .system }
+    let sealed = SealedRights(rights: rights, changed: row.made)
+    guard let seal = try? row.seal(under: key),
+      let rights = try? sealed.sealed(under: key, of: .invite(row))
+    else { throw .system }
     if isEphemeral { try noteEphemeral(row.digest) }
     let rows = try asking { () throws(DatabaseFault) in
       try line.ask(
         Statement.invite,
         [
-          .bytes(row.digest), .text(host.bytes), .text([UInt8(ascii: enrolls ? "t" : "f")]),
-          .number(UInt64(clamping: row.until)), .bytes(seal),
+          .bytes(row.digest), .text(host.bytes), .number(UInt64(clamping: row.until)), .bytes(seal),
+          .bytes(rights),
         ])
     }
     return Invitation(
@@ -175,7 +180,7 @@ package struct HostTable {
   }
 
   /// Later than what is void of that name.
-  private func make(_ host: FleetHostName, enrolls: Bool, pin: [UInt8], verifiers: [[UInt8]])
+  private func make(_ host: FleetHostName, pin: [UInt8], verifiers: [[UInt8]])
     throws(Fault) -> (InviteRow, JoinToken?)
   {
     let end: Int64
@@ -184,7 +189,7 @@ package struct HostTable {
       let secret = try Random.secret(count: JoinToken.secretLength)
       let made = max(try Clock.now().seconds, end + 1)
       let row = InviteRow(
-        digest: try SHA256.digest(secret), host: host.bytes, enrolls: enrolls,
+        digest: try SHA256.digest(secret), host: host.bytes,
         until: made + InviteRow.lifetime)
       return (row, JoinToken(pin: pin, secret: secret, verifiers: verifiers))
     } catch {
@@ -239,7 +244,7 @@ package struct HostTable {
 
   /// Sorted by name.
   package func hosts() throws(DatabaseFault) -> [Row] {
-    var hosts = try line.ask(Statement.listing).hosts
+    var hosts = try HostTable.rows(by: line, under: key, file)
     let rows = try line.ask(Statement.presences)
     let forged = (0..<rows.count).filter { PresenceRow.sealed(rows, $0, key) == nil }
     let subjects = Set(forged.compactMap { rows.bytes($0, 0) })
@@ -305,8 +310,12 @@ package struct HostTable {
 
   /// Up to when all of this name is void, as the database or this verifier's file says; 0: nothing.
   private func end(of host: FleetHostName) throws(DatabaseFault) -> Int64 {
+    try end(ofName: host.bytes)
+  }
+
+  func end(ofName name: [UInt8]) throws(DatabaseFault) -> Int64 {
     let subject = try Database.sealing { () throws(CryptoError) in
-      try RevokedRow.subject(ofName: host.bytes)
+      try RevokedRow.subject(ofName: name)
     }
     let filed = (try? file?.read())?.rows.first { $0.subject == subject }
     return max(filed?.at ?? 0, try row(of: subject).0?.at ?? 0)
@@ -321,7 +330,7 @@ package struct HostTable {
   }
 
   /// Where a later one is there, that stays.
-  private func write(_ new: RevokedRow) throws(DatabaseFault) {
+  func write(_ new: RevokedRow) throws(DatabaseFault) {
     for _ in 0..<8 {
       let (old, seal) = try row(of: new.subject)
       if let old, old.at >= new.at { return }
@@ -357,14 +366,14 @@ extension Rows {
     [[UInt8]]((0..<count).compactMap { bytes($0, 1) }.prefix(JoinToken.mostVerifiers))
   }
 
-  /// Of `Statement.listing`.
-  var hosts: [HostTable.Row] {
+  /// Of `Statement.listing`. `end`: up to when what was sealed for a name is void.
+  func hosts(under key: FleetKey, end: ([UInt8]) -> Int64?) -> [HostTable.Row] {
     (0..<count).map { row in
       HostTable.Row(
-        name: text(row, 0) ?? "", enrolls: bytes(row, 1) == [1], joined: text(row, 2) ?? "",
-        seen: text(row, 3), unseen: number(row, 4),
+        name: text(row, 0) ?? "", rights: rights(row, under: key, end),
+        joined: text(row, 2) ?? "", seen: text(row, 3), unseen: number(row, 4),
         kind: number(row, 5).flatMap { PresenceRow.Kind(rawValue: $0) } ?? .usual,
-        key: bytes(row, 6))
+        key: bytes(row, 7))
     }
   }
 }

@@ -1,4 +1,5 @@
 import CService
+package import FleetProtocol
 package import FleetTransport
 import Glibc
 import OneTimePassword
@@ -14,7 +15,7 @@ extension Statement {
       AND encode(key, 'hex') = ANY (string_to_array($1, ','))
     """
 
-  static let hosts = "SELECT name, key, enrolls, joined, seal FROM host"
+  static let hosts = "SELECT name, key, enrolls, joined, seal, rights FROM host"
 
   /// $1 name, $2 seal: of a host that was revoked.
   fileprivate static let removeRevoked = "DELETE FROM host WHERE name = $1 AND seal = $2"
@@ -24,15 +25,22 @@ extension Statement {
 package struct HostIdentity: Equatable, Sendable {
   /// Its name.
   package let host: [UInt8]
-  /// Whether the host may change what is enrolled.
-  package let enrolls: Bool
+  /// What it may do beside asking.
+  package let rights: HostRights
   package let pin: Pin
   /// Whether the host may hold backup codes.
   package let holdsReserve: Bool
 
-  package init(_ pin: Pin, host: [UInt8], enrolls: Bool = false, holdsReserve: Bool = true) {
-    (self.pin, self.host, self.enrolls) = (pin, host, enrolls)
+  package init(
+    _ pin: Pin, host: [UInt8], rights: HostRights = HostRights(), holdsReserve: Bool = true
+  ) {
+    (self.pin, self.host, self.rights) = (pin, host, rights)
     self.holdsReserve = holdsReserve
+  }
+
+  /// What is counted where it uses this right.
+  func spending(_ right: HostRight) -> Spending {
+    Spending(subject: pin.bytes, host: host, right: right, allowance: rights[right])
   }
 }
 
@@ -65,6 +73,9 @@ package final class Hosts: Sendable {
     var mayBeMore = false
     /// Who has asked since then.
     var asked: Set<Pin> = []
+    /// What was read of the columns `rights`, and of which it was said that they are not right.
+    var rights: [[UInt8]: SealedRights] = [:]
+    var complaints: Set<[UInt8]> = []
     /// It was said that there is no host at all.
     var isEmpty = false
   }
@@ -175,18 +186,21 @@ package final class Hosts: Sendable {
       try revocations.settle(by: database)
       let kinds = try presences()
       var hosts: [HostIdentity] = []
-      for (found, seal) in sealed(rows) {
+      var read: [[UInt8]: SealedRights] = [:]
+      for (found, seal, column) in sealed(rows) {
         guard let pin = found.key.flatMap(Pin.init) else { continue }
         if revocations.has(pin.bytes) || revocations.isVoid(found) {
           try remove(found.name, seal)
         } else {
           let kind = kinds[pin.bytes] ?? .usual
+          let rights = rights(column, seal, of: found, &read)
           hosts.append(
             HostIdentity(
-              pin, host: found.name, enrolls: found.enrolls && !kind.rests,
+              pin, host: found.name, rights: kind.rests ? HostRights() : rights,
               holdsReserve: kind == .usual))
         }
       }
+      known.withLock { $0.rights = read }
       return hosts
     } catch {
       database.note(.error, "database error: hosts: \(error.text)")
@@ -195,16 +209,42 @@ package final class Hosts: Sendable {
   }
 
   /// Those that nobody without the key has made or changed.
-  private func sealed(_ rows: Rows) -> [(HostRow, seal: [UInt8])] {
+  private func sealed(_ rows: Rows) -> [(HostRow, seal: [UInt8], rights: [UInt8]?)] {
     checked.withLock { checked in
       checked.begin()
       return (0..<rows.count).compactMap { row in
         guard let found = HostRow(rows, row), let seal = rows.bytes(row, 4) else { return nil }
         let (isRight, isNews) = checked.check(found, seal, under: database.key)
         if !isRight, isNews { database.alert(found.forged) }
-        return isRight ? (found, seal) : nil
+        return isRight ? (found, seal, rows.bytes(row, 5)) : nil
       }
     }
+  }
+
+  /// None where they are not the last ones that root gave. `seal`: of the row. `read`: what is read
+  /// now; what was read before, and stands there still, is right.
+  private func rights(
+    _ column: [UInt8]?, _ seal: [UInt8], of host: HostRow, _ read: inout [[UInt8]: SealedRights]
+  ) -> HostRights {
+    let found: SealedRights?
+    if let column {
+      let place = seal + column
+      found =
+        known.withLock { $0.rights[place] }
+        ?? SealedRights.read(column, under: database.key, of: .host(host))
+      read[place] = found
+    } else {
+      found = SealedRights(formerOf: host)
+    }
+    let end = revocations.end(of: SealedRights.name(of: host))
+    if let found, !found.isVoid(since: end) { return found.rights }
+    if known.withLock({ $0.complaints.insert(host.name + (column ?? seal)).inserted }) {
+      let name = String(decoding: host.name, as: UTF8.self)
+      database.alert(
+        "host \(name): its rights are not the last ones that were given, or somebody without the "
+          + "key made them: it has none until sallyport-verifier hosts allow \(name)")
+    }
+    return HostRights()
   }
 
   /// Of hosts and invitations. One of which somebody without the key has made or changed the row

@@ -26,12 +26,13 @@ package struct HostRow: SealedRow {
   package let name: [UInt8]
   /// The SHA-256 of its public key; nil for a host that asks only over a local socket.
   package let key: [UInt8]?
-  /// Whether it may change enrollments.
+  /// Of a row from before there were rights: it has all of them. Else false, whatever they are, so
+  /// that a verifier of the former version finds none.
   package let enrolls: Bool
   /// Seconds since 1970.
   package let joined: Int64
 
-  package init(name: [UInt8], key: [UInt8]?, enrolls: Bool, joined: Int64) {
+  package init(name: [UInt8], key: [UInt8]?, enrolls: Bool = false, joined: Int64) {
     (self.name, self.key, self.enrolls, self.joined) = (name, key, enrolls, joined)
   }
 
@@ -53,6 +54,7 @@ package struct InviteRow: SealedRow {
   /// Of the secret in the token.
   package let digest: [UInt8]
   package let host: [UInt8]
+  /// As of a host.
   package let enrolls: Bool
   /// Seconds since 1970.
   package let until: Int64
@@ -60,7 +62,7 @@ package struct InviteRow: SealedRow {
   package var key: [UInt8]?
 
   package init(
-    digest: [UInt8], host: [UInt8], enrolls: Bool, until: Int64, key: [UInt8]? = nil
+    digest: [UInt8], host: [UInt8], enrolls: Bool = false, until: Int64, key: [UInt8]? = nil
   ) {
     (self.digest, self.host, self.enrolls, self.until) = (digest, host, enrolls, until)
     self.key = key

@@ -54,14 +54,16 @@ package struct FleetStatus: Sendable {
 }
 
 extension FleetStatus {
-  package init(_ words: String, hasCopy: Bool, policyFlaw: LogLine?) throws(DatabaseFault) {
+  package init(
+    _ words: String, key: FleetKey, _ file: RevocationFile, hasCopy: Bool, policyFlaw: LogLine?
+  ) throws(DatabaseFault) {
     let connection = try DatabaseConnection(words, worker: 0)
     guard var facts = Facts(try connection.ask(Statement.facts)) else {
       throw .unusable("the fleet row is missing: sallyport-verifier init")
     }
     facts.certificate = connection.certificatesEnd.map { $0 - Int64(time(nil)) }
     let verifiers = try connection.ask(Statement.statusOfVerifiers, [.text(connection.server)])
-    let hosts = try connection.ask(Statement.listing).hosts
+    let hosts = try HostTable.rows(by: connection, under: key, file)
     let outcomes = try connection.ask(Statement.outcomes)
     self.init(
       facts: facts, verifiers: (0..<verifiers.count).map { Verifier(verifiers, $0) }, hosts: hosts,

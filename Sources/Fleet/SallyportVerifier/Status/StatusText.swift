@@ -212,12 +212,12 @@ extension HostTable.Row {
   fileprivate var isGone: Bool { unseen.map { $0 > FleetStatus.unseen } ?? false }
 
   fileprivate var line: String {
-    "host: \(name)\(enrolls ? ", enrolls" : "")" + (seen.map { ", seen \($0)" } ?? ", never seen")
+    "host: \(name), \(right)" + (seen.map { ", seen \($0)" } ?? ", never seen")
   }
 
   fileprivate var json: String {
     object([
-      ("name", quoted(name)), ("enrolls", "\(enrolls)"),
+      ("name", quoted(name)), ("rights", list((rights?.words ?? []).map { quoted($0) })),
       ("seen", seen.map { quoted($0) } ?? "null"),
       ("unseenSeconds", unseen.map { "\($0)" } ?? "null"), ("rests", "\(kind.rests)"),
     ])

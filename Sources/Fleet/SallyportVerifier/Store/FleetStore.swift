@@ -15,20 +15,23 @@ package struct FleetStore: ManagedStore, Sendable {
   static let attempts = 32
 
   let database: Database
-  private let event: Event
+  let event: Event
+  /// What is counted of the host with each save; nil: nothing, as of a login.
+  let spending: Spending?
   /// The uid of the account on the host; nil: there is none.
   private let uid: UInt32?
   /// Until when it may wait for its turn, in nanoseconds of CLOCK_MONOTONIC.
   let deadline: UInt64
   /// Whether codes count at known places alone.
   private let isClosed: Bool
-  private let loaded = Loaded()
+  let loaded = Loaded()
 
   /// What was loaded for this question.
-  private final class Loaded: Sendable {
+  final class Loaded: Sendable {
     let rows = Locked<[[UInt8]: Columns]>([:])
     let isAway = Locked(false)
     let isUnanswered = Locked(false)
+    let isUsedUp = Locked(false)
     /// Whether the rows that `load` takes are there, and nothing has happened since.
     let isAhead = Locked(false)
   }
@@ -37,8 +40,15 @@ package struct FleetStore: ManagedStore, Sendable {
     _ database: Database, _ event: Event, uid: UInt32?, until deadline: UInt64 = UInt64.max,
     isClosed: Bool = false
   ) {
+    self.init(database, event, uid: uid, until: deadline, isClosed: isClosed, spending: nil)
+  }
+
+  init(
+    _ database: Database, _ event: Event, uid: UInt32?, until deadline: UInt64 = UInt64.max,
+    isClosed: Bool = false, spending: Spending?
+  ) {
     (self.database, self.event, self.uid) = (database, event, uid)
-    self.isClosed = isClosed
+    (self.isClosed, self.spending) = (isClosed, spending)
     self.deadline = min(deadline, sys_monotonic() + 5_000_000_000)
   }
 
@@ -185,7 +195,7 @@ package struct FleetStore: ManagedStore, Sendable {
       let told = event.values(verdict as? any EventWord, row.state, state)
       let isSaved = try save(
         sealed, beside: (record.enrollment, state), of: key, over: row.mark,
-        by: record.decoyOf == nil ? Statement.save : Statement.saveDecoy, told)
+        by: record.decoyOf == nil ? .state : .decoy, told)
       return isSaved ? verdict : nil
     }
   }
@@ -297,7 +307,7 @@ package struct FleetStore: ManagedStore, Sendable {
     after.serial = mark.next
     return try save(
       bodies.state, beside: (document.enrollment, state), of: key, over: after,
-      by: old == nil ? Statement.insert : Statement.saveBoth, event.values(nil, nil, nil),
+      by: old == nil ? .new : .both, event.values(nil, nil, nil),
       [.bytes(bodies.enrollment)])
   }
 
@@ -310,16 +320,19 @@ package struct FleetStore: ManagedStore, Sendable {
   /// the row says then.
   private func save(
     _ body: [UInt8], beside open: (Enrollment?, LoginState?), of key: [UInt8],
-    over mark: RowVersion, by statement: String, _ event: [Value], _ more: [Value] = []
+    over mark: RowVersion, by kind: Save, _ event: [Value], _ more: [Value] = []
   ) throws(StoreTrouble) -> Bool {
     let values: [Value] = [.bytes(key), .number(mark.version), .bytes(body), .number(mark.next)]
     let seen = LastSeen(
       version: mark.next, serial: mark.serial,
       digest: try sealing { () throws(RowFault) in number(try database.key.digest(of: body)) },
       distrust: mark.distrust, open.0, open.1)
-    let rows: Rows
+    let found: Rows?
+    let now = spending == nil ? UnixTime(0) : try now()
     do throws(DatabaseFault) {
-      rows = try database.save(statement, values + event, more, since: mark.generation)
+      found = try saved(kind, at: now) { (statement, charge) throws(DatabaseFault) in
+        try database.save(statement, values + event, more + charge, since: mark.generation)
+      }
     } catch {
       // Serializable: another one was faster. Moved: nothing was asked, it is loaded again.
       if case .refused("40001", _) = error { return false }
@@ -327,6 +340,7 @@ package struct FleetStore: ManagedStore, Sendable {
       if error.isUnknown { database.meters.noteUnknown() }
       throw fault(error)
     }
+    guard let rows = found else { throw usedUp() }
     guard rows.number(0, 0) == 1 else { return false }
     if let user = try self.mark(of: key) { database.rollbackGuard.raise(user, to: seen) }
     return true

@@ -1,0 +1,238 @@
+import CService
+import FleetProtocol
+import FleetTransport
+import Foundation
+import OneTimePassword
+import SallyportAdministration
+import SallyportCore
+import SallyportLogin
+import SallyportSystem
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `The rights of a host` {
+  private let own: OwnDatabase
+  private let verifier: Verifier
+  private let table: HostTable
+  private let pin: Pin
+  private let host: FleetHostName
+
+  init() throws {
+    own = try OwnDatabase()
+    verifier = try Verifier("rights", in: own)
+    table = try HostTable(own.words + " user=sallyport_verifier", key: try fleetKey())
+    pin = try #require(Pin([UInt8](repeating: 5, count: 32)))
+    host = try #require(FleetHostName(Array("web1".utf8)))
+  }
+
+  private func asker(_ rights: HostRights) -> HostIdentity {
+    HostIdentity(pin, host: host.bytes, rights: rights)
+  }
+
+  private func answer(_ body: Secret?, _ asker: HostIdentity, of verifier: Verifier? = nil) throws
+    -> [UInt8]
+  {
+    let database = (verifier ?? self.verifier).database
+    return ManagementHandler(database).answer(try #require(body), from: asker, arrived: 0).body
+  }
+
+  private func isKept(_ body: Secret?, _ right: HostRight?) throws -> Bool {
+    let rights = HostRights(right.map { [$0] } ?? [])
+    return try answer(body, asker(rights)) == MoveAnswer.notAllowed.encoded()
+  }
+
+  private func amend(
+    _ change: EnrollmentChange, _ name: String, _ asker: HostIdentity, to id: UInt64 = 0xe0e0
+  ) throws -> ServiceAnswer? {
+    let question = LoginQuestion(
+      name: Array(name.utf8), service: Array("sshd".utf8), origin: .local, policy: Policy(),
+      millisecondsLeft: 5000, verb: .amend(change, to: id))
+    let handler = LoginHandler(verifier.database, FleetPolicy(in: "/var/empty/no-policy"))
+    let answer = handler.answer(
+      try hostFrame(question, isOwn: false, uid: 1000), from: asker, arrived: sys_monotonic())
+    return ServiceAnswer.decode(answer.body, to: question.verb)
+  }
+
+  private func create(_ name: String, _ asker: HostIdentity) throws -> ServiceAnswer? {
+    let new = try fleetEnrollment([authenticator(parameters(.totp(period: 30)))], name)
+    return try amend(.create(new), name, asker, to: 0)
+  }
+
+  private func event(_ what: String) throws -> UInt64? {
+    try verifier.ask("SELECT count(*) FROM event WHERE outcome = $1", [.text(Array(what.utf8))])
+      .number(0, 0)
+  }
+
+  // decisive
+  @Test func `are apart: none gives what another one does`() throws {
+    let name = try #require(UserName(Array(try verifier.enroll().utf8)))
+    let changes: [Secret?] = [
+      MoveRequest.look(name).encoded(), PersonRequest(.tell, of: name).encoded(),
+      PersonRequest(.unblock, of: name).encoded(), RosterRequest([name]).encoded(),
+      PeopleRequest(after: []).encoded(),
+      EventsRequest(since: UnixTime(0), upTo: EventsRequest.latest, .both, of: []).encoded(),
+    ]
+    for (index, body) in changes.enumerated() {
+      for right in [nil] + HostRight.allCases {
+        let isAllowed = right == .changes || right == .takes && index < 2
+        #expect(try isKept(body, right) == !isAllowed, "\(index) \(String(describing: right))")
+      }
+    }
+    for right in [nil] + HostRight.allCases {
+      let fetch = MoveRequest.fetch(name, isForced: true).encoded()
+      #expect(try isKept(fetch, right) == (right != .takes))
+      let rights = asker(HostRights(right.map { [$0] } ?? []))
+      let renamed = try amend(
+        .rename(try label("phone"), to: try label("old")), name.text, rights)
+      // By `changes` it was renamed.
+      #expect(renamed == (right == .changes ? .done : .notServed))
+      let new = try create("new-\(String(describing: right))", rights)
+      #expect(new == (right == .enrolls ? .done : .notServed))
+    }
+    #expect(try answer(RightsRequest().encoded(), asker(HostRights())) != [])
+  }
+
+  // decisive
+  @Test func `are counted over all verifiers, with the change itself`() async throws {
+    let other = try Verifier("rights2", in: own)
+    let names = try (0..<8).map { _ in try #require(UserName(Array(try verifier.enroll().utf8))) }
+    var rights = HostRights()
+    rights[.changes].daily = 5
+    let asker = asker(rights)
+    let bodies = names.map { PersonRequest(.block(until: nil), of: $0).encoded() }
+    let done = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for (index, body) in bodies.enumerated() {
+        let verifier = index % 2 == 0 ? verifier : other
+        group.addTask {
+          try answer(body, asker, of: verifier) == PersonAnswer.other(.done).encoded()
+        }
+      }
+      return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+    }
+    #expect(done == 5)
+    #expect(try event("act-block") == 5)
+    let alerts = (verifier.complaints + other.complaints).filter {
+      $0.contains("host web1 has used its right changes 5 times today")
+    }
+    #expect((1...2).contains(alerts.count), "\(alerts)")
+    // What is not a change goes on, and it can see how it stands.
+    #expect(try isKept(PersonRequest(.tell, of: names[0]).encoded(), .changes) == false)
+    #expect(
+      try RightsAnswer.decode(answer(RightsRequest().encoded(), asker))
+        == .told(rights, used: [0, 5, 0]))
+    // More for an hour, and the next day.
+    rights[.changes].more = 1
+    rights[.changes].until = UnixTime(try SallyportSystem.Clock.now().seconds + 3600)
+    let wider = self.asker(rights)
+    let answers = try bodies.map { try answer($0, wider) }
+    #expect(answers.count { $0 != MoveAnswer.notAllowed.encoded() } == 1)
+    _ = try verifier.ask("UPDATE spent SET period = period - 1 WHERE kind = 2")
+    let next = try Verifier("rights3", in: own)
+    #expect(try answer(bodies[0], asker, of: next) == PersonAnswer.other(.done).encoded())
+    #expect(try verifier.ask("SELECT n FROM spent WHERE kind = 2").number(0, 0) == 1)
+  }
+
+  // decisive
+  @Test func `let no more secrets out than they say, each with its event`() throws {
+    let names = try (0..<12).map { _ in try #require(UserName(Array(try verifier.enroll().utf8))) }
+    let asker = asker(HostRights([.takes]))
+    let copies = try names.filter { name in
+      let body = try answer(MoveRequest.fetch(name, isForced: true).encoded(), asker)
+      if case .copy = FetchAnswer.decode(body) { return true }
+      #expect(body == MoveAnswer.notAllowed.encoded())
+      return false
+    }
+    #expect(copies.count == 10)
+    #expect(try event("act-fleet-fetch") == 10)
+    #expect(verifier.complaints.count { $0.contains("used its right takes 10 times today") } == 1)
+    // The database goes away before it is counted.
+    _ = try verifier.ask("DELETE FROM spent")
+    let next = try Verifier("rights4", in: own)
+    _ = try verifier.ask("REVOKE INSERT ON spent FROM sallyport_verifier")
+    let body = try answer(MoveRequest.fetch(names[11], isForced: true).encoded(), asker, of: next)
+    #expect(body == MoveAnswer.trouble.encoded())
+  }
+
+  @Test func `to enroll are asked for with the prompt, and counted`() throws {
+    var rights = HostRights()
+    rights[.enrolls].daily = 2
+    let asker = asker(rights)
+    let answers = try ["a", "b", "c"].map { try create("rights-\($0)", asker) }
+    #expect(answers == [.done, .done, .notServed])
+    #expect(try verifier.events(of: "rights-b") == ["act-enroll"])
+    #expect(try verifier.events(of: "rights-c") == [])
+  }
+
+  // MARK: the row
+
+  private func join(_ rights: [HostRight]) throws {
+    let invitation = try table.invite(
+      host, rights: HostRights(rights), pin: pin.bytes, verifiers: [Array("192.0.2.1:7353".utf8)])
+    let request = JoinRequest(.join, try JoinToken.read(invitation.token).secret, names: [])
+    let handler = JoinHandler(verifier.database, pins: [pin])
+    guard case .welcome = handler.answer(key: pin.bytes, request) else {
+      Issue.record("it joined")
+      return
+    }
+  }
+
+  private func rights(_ revocations: Revocations? = nil) -> HostRights? {
+    guard case .host(let found) = Hosts(verifier.database, revocations).lookup(pin) else {
+      return nil
+    }
+    return found.rights
+  }
+
+  // decisive
+  @Test func `that were taken do not come back with the row that gave them`() throws {
+    try join([.enrolls, .changes])
+    #expect(rights() == HostRights([.enrolls, .changes]))
+    #expect(try table.hosts().map(\.right) == ["enrolls, changes"])
+    _ = try verifier.ask("CREATE TABLE before AS SELECT * FROM host")
+    let left = try table.setRights(of: host) { (rights) in
+      var rights = rights
+      rights[.changes] = HostRights.Allowance()
+      return rights
+    }
+    #expect(left == HostRights([.enrolls]) && rights() == left)
+    let remembered = Revocations(key: try fleetKey())
+    #expect(rights(remembered) == left)
+    _ = try verifier.ask("UPDATE host SET rights = b.rights, seal = b.seal FROM before b")
+    #expect(rights() == HostRights())
+    #expect(try table.hosts().map(\.right) == ["none: sallyport-verifier hosts allow"])
+    #expect(verifier.complaints.contains { $0.contains("its rights are not the last ones") })
+    // Nor where the database forgets that they were taken.
+    _ = try verifier.ask("DELETE FROM revoked")
+    #expect(rights(remembered) == HostRights())
+    #expect(try verifier.ask("SELECT count(*) FROM revoked").number(0, 0) == 2)
+    // Those of another row are none.
+    _ = try verifier.ask("UPDATE host SET rights = set_byte(rights, 9, 200)")
+    #expect(rights() == HostRights())
+    #expect(try table.setRights(of: host) { _ in HostRights([.takes]) } == HostRights([.takes]))
+    #expect(rights(remembered) == HostRights([.takes]))
+  }
+
+  // decisive
+  @Test func `of a row from before are all of them until they are changed`() throws {
+    let row = HostRow(name: host.bytes, key: pin.bytes, enrolls: true, joined: 1)
+    _ = try verifier.ask(
+      "INSERT INTO host (name, key, enrolls, joined, seal) VALUES ('web1', $1, true, 1, $2)",
+      [.bytes(pin.bytes), .bytes(try row.seal(under: try fleetKey()))])
+    #expect(rights() == HostRights(HostRight.allCases))
+    #expect(try table.hosts().map(\.right) == ["enrolls, changes, takes"])
+    _ = try verifier.ask("CREATE TABLE before AS SELECT * FROM host")
+    #expect(try table.setRights(of: host) { _ in HostRights([.enrolls]) } != nil)
+    // A verifier of the former version finds none.
+    #expect(try verifier.ask("SELECT enrolls FROM host").bytes(0, 0) == [0])
+    #expect(rights() == HostRights([.enrolls]))
+    _ = try verifier.ask(
+      "UPDATE host SET enrolls = true, rights = NULL, seal = b.seal FROM before b")
+    #expect(rights() == HostRights())
+    // A row that somebody without the key has made gets none.
+    _ = try verifier.ask("UPDATE host SET key = set_byte(key, 0, 77)")
+    #expect(throws: DatabaseFault.self) { try table.setRights(of: host) { $0 } }
+  }
+}

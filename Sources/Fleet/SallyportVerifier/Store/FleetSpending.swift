@@ -10,7 +10,7 @@ extension Statement {
     """
 }
 
-// What a host may do so many times a day is counted with the save itself.
+// What a host may do a number of times a day is counted with the save itself.
 extension FleetStore {
   /// Whether the host has done this as often as it may: nothing was done.
   var isUsedUp: Bool { loaded.isUsedUp.withLock { $0 } }

@@ -177,8 +177,11 @@ import Testing
       #expect(try check(text(other)).aside.contains(told) == (all ?? (key == "language")), "\(key)")
       #expect(try !check(text(one)).aside.contains("has no effect"))
     }
-    let budget = "\nguess_budget = 1 %\n[rule b]\n\(later)\nguess_budget = 2 %\n"
-    #expect(try !check("[rule a]\n\(first)\(budget)").aside.contains("has no effect"))
+    // What the budget is made of counts in each rule.
+    for (key, one, other) in [("guess_budget", "1 %", "2 %"), ("adjacent_intervals", "1", "10")] {
+      let text = "[rule a]\n\(first)\n\(key) = \(one)\n[rule b]\n\(later)\n\(key) = \(other)\n"
+      #expect(try !check(text).aside.contains("has no effect"))
+    }
   }
 
   @Test func `A helpdesk is shown, and each mistake of it is named`() throws {

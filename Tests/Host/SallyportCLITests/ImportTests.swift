@@ -224,6 +224,8 @@ struct ImportedReport: Decodable {
     #expect(bench.run("import", "uri", list, "--allow-missing").status == 0)
     let phone = bench.run(arguments: ["import", "uri", list] + fixed)
     #expect(phone.status == 65 && phone.answer.contains("with a clock that can be set"))
+    // Removed and imported again, used codes would be good again.
+    #expect(!(phone.answer + phone.aside).contains("unenroll"))
   }
 
   @Test func `takes one secret once, whatever the number of digits`() throws {

@@ -116,6 +116,7 @@ import Testing
     try Data("version = 1\n".utf8).write(to: URL(fileURLWithPath: path))
     let same = imported("77,\(key)\n79,45\(key)\n")
     #expect(same.status == 65 && same.aside.contains("line 1: 77 is there, and cannot be read\n"))
+    #expect(same.aside.contains("77 --unchecked"), "\(same.aside)")
     let other = imported("79,45\(key)\n")
     #expect(other.status == 0 && other.aside.contains("tokens/77"), "\(other.aside)")
     #expect(bench.run("token", "list").answer.contains("2 of them nobody's, 1 cannot be read"))

@@ -200,14 +200,18 @@ struct Importer {
           }
         ])
       }
+      let caughtUp = try catchUp(person, record)
+      // Not by removing it first: its used codes would be good again.
       if person.isEnrolledAsPhone(in: record.enrollment) {
         return .not([
-          Obstacle("enrolled", "already enrolled, with a clock that can be set") {
-            [$0.command("unenroll", remark: "then import again")]
-          }
+          Obstacle(
+            "enrolled",
+            "already enrolled, with a clock that can be set: what was used is marked, "
+              + "and it stays so"
+          ) { [$0.command("status", remark: "shows what is enrolled")] }
         ])
       }
-      return .already(caughtUp: try catchUp(person, record))
+      return .already(caughtUp: caughtUp)
     } catch {
       if case .noStore = error, options.dryRun { return .imported }
       guard error.isBrokenEnrollment else { throw .store(error) }

@@ -31,7 +31,7 @@ struct TokenImporter {
     }
     let now = try context.time()
     var (new, problems): ([Token], [TokenProblem]) = ([], [])
-    var inTheWay: [(serial: String, isHeld: Bool)] = []
+    var inTheWay: [(serial: String, isHeld: Bool, isBroken: Bool)] = []
     for one in listed {
       let made = try token(one, at: now)
       let mark = try mark(one.secret)
@@ -39,12 +39,12 @@ struct TokenImporter {
         if !before.isSame(as: made) {
           problems.append(
             TokenProblem(line: one.line, "\(one.serial.text) is there, as another one"))
-          inTheWay.append((one.serial.text, before.holder != nil))
+          inTheWay.append((one.serial.text, before.holder != nil, false))
         }
       } else if inventory.broken.contains(Path(one.serial.fileName).text) {
         problems.append(
           TokenProblem(line: one.line, "\(one.serial.text) is there, and cannot be read"))
-        inTheWay.append((one.serial.text, false))
+        inTheWay.append((one.serial.text, false, true))
       } else if let other = owners[mark] {
         problems.append(TokenProblem(line: one.line, "the secret is that of \(other.text)"))
       } else {
@@ -133,13 +133,17 @@ extension TokenImporter {
 extension Invocation {
   /// What ends tokens of the inventory that are others than those of a list: one that somebody has
   /// is first taken back. Of many, some.
-  fileprivate func making(wayOf tokens: [(serial: String, isHeld: Bool)]) -> [String] {
+  fileprivate func making(wayOf tokens: [(serial: String, isHeld: Bool, isBroken: Bool)])
+    -> [String]
+  {
     let own = Invocation(verb: "token", store: store)
     let held = tokens.filter(\.isHeld).prefix(4).map {
       own.command("token unassign", commandWords([$0.serial]))
     }
     guard !tokens.isEmpty else { return [] }
-    let all = commandWords(tokens.prefix(8).map(\.serial))
+    let some = tokens.prefix(tokens.contains(where: \.isHeld) ? 4 : 8)
+    let options = some.contains(where: \.isBroken) ? ["--unchecked"] : []
+    let all = commandWords(some.map(\.serial), options)
     return held + [own.command("token forget", all, remark: "what is there; then import again")]
   }
 }

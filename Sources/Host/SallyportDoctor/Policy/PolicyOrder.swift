@@ -55,8 +55,9 @@ extension PolicyText {
 extension PolicyText.Rule {
   /// Whether it sets the key, and matches each login that the later one matches.
   func decides(_ key: PolicyKey, wherever later: PolicyText.Rule) -> Bool {
-    // The least budget counts wherever it stands; `verification` is none of root's in some rules.
-    guard key != .guessBudget, key != .verification, values[key] != nil else { return false }
+    // What the budget is made of counts wherever it stands; `verification` is none of root's in
+    // some rules.
+    guard !key.isOfBudget, key != .verification, values[key] != nil else { return false }
     return conditions.allSatisfy { kind, words in
       guard let others = later.conditions[kind], others.isSubset(of: words) else { return false }
       // Where it is not known whether both match, the stricter value counts.

@@ -85,6 +85,11 @@ extension Policy {
   }
 }
 
+extension PolicyKey {
+  /// Whether the budget of wrong codes is made of it, for which each section counts.
+  package var isOfBudget: Bool { SharedSettings.keys & SharedSettings.bit(self) != 0 }
+}
+
 /// What a section of a policy file says of what is shared.
 struct SharedSettings {
   let budget: UInt64

@@ -108,7 +108,17 @@ import Testing
     #expect(report.wrongCodes.known.left == 20)
   }
 
-  @Test(arguments: [["--algorithm", "sha256"], ["--digits", "8"], ["--period", "60"]])
+  /// The last six digits of a right code of eight are no such sign: it would tell that they are
+  /// right.
+  @Test func `The last digits of a right code are told of as any others`() throws {
+    let phone = try bench.enroll("alice", "--digits", "8")
+    let usual = try #require(phone.uri.split(separator: "&").first.map(String.init))
+    let code = try uriCode(usual, at: bench.now, steps: 0)
+    #expect(bench.verify(code).aside == bench.verify("000000").aside)
+    #expect(try !resync(usual, 0).aside.contains("the app"))
+  }
+
+  @Test(arguments: [["--algorithm", "sha256"], ["--period", "60"]])
   func `An app that ignores the QR code is named, by verify too, and not accepted`(odd: [String])
     throws
   {

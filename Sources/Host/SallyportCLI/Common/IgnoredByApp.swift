@@ -29,7 +29,8 @@ struct IgnoredByApp: Equatable {
 
 extension Person {
   /// The authenticator whose app all of these codes are of, if it ignores what it was told. nil for
-  /// a person in the fleet, whose secrets are not here. For root: a login never computes it.
+  /// a person in the fleet, whose secrets are not here, and where the codes would be the last
+  /// digits of right ones, which nobody is told. For root: a login never computes it.
   func ignored(byAppOf typed: [Secret], named name: Label? = nil) throws(CommandError)
     -> IgnoredByApp?
   {
@@ -37,6 +38,9 @@ extension Person {
     let now = try context.time()
     let enrolled = try enrolledRecord().enrollment.authenticators
     for one in enrolled where name == nil || name == one.name {
+      let usual = CodeParameters.standard
+      let (type, algorithm) = (one.parameters.type, one.parameters.algorithm)
+      if type == usual.type, algorithm == usual.algorithm { continue }
       var isIgnored = !typed.isEmpty
       for code in typed where isIgnored {
         isIgnored = try computing { () throws(CryptoError) in

@@ -43,22 +43,28 @@ enum Statement {
   /// As `save`, with $17 the new enrollment.
   static let saveBoth = """
     WITH \(saved("version = $2::bigint")),
-    changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name),
-    \(event(5)), \(count(16)) \(doneAndSeen)
+    \(changed), \(event(5)), \(count(16)) \(doneAndSeen)
     """
 
   /// As `saveBoth`, for a user without rows; $2 is 0.
   static let insert = """
-    WITH made AS (
+    WITH \(made), \(event(5)), \(count(16)) \(doneAndSeen)
+    """
+
+  private static let changed = """
+    changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name)
+    """
+
+  private static let made = """
+    made AS (
       INSERT INTO enrollment (name, body) SELECT $1, $17 WHERE $2::bigint = 0
       ON CONFLICT DO NOTHING RETURNING name),
     saved AS (
-      INSERT INTO state (name, version, body) SELECT name, $4::bigint, $3 FROM made RETURNING name),
-    \(event(5)), \(count(16)) \(doneAndSeen)
+      INSERT INTO state (name, version, body) SELECT name, $4::bigint, $3 FROM made RETURNING name)
     """
 
-  /// As `save`, `saveBoth` and `insert`, with what `charged` has at the end: what a host may do so
-  /// many times a day. Where it was done so often nothing is saved.
+  /// As `save`, `saveBoth` and `insert`, with what `charged` has at the end: what a host may do a
+  /// number of times a day. Beyond it nothing is saved.
   static let spendingSave = """
     WITH \(saved("version = $2::bigint")), \(event(5)), \(charged(17)), \(count(16))
     \(doneAndSeen), (SELECT n FROM charged)
@@ -66,17 +72,11 @@ enum Statement {
 
   static let spendingSaveBoth = """
     WITH \(saved("version = $2::bigint")),
-    changed AS (UPDATE enrollment e SET body = $17 FROM saved WHERE e.name = saved.name),
-    \(event(5)), \(charged(18)), \(count(16)) \(doneAndSeen), (SELECT n FROM charged)
+    \(changed), \(event(5)), \(charged(18)), \(count(16)) \(doneAndSeen), (SELECT n FROM charged)
     """
 
   static let spendingInsert = """
-    WITH made AS (
-      INSERT INTO enrollment (name, body) SELECT $1, $17 WHERE $2::bigint = 0
-      ON CONFLICT DO NOTHING RETURNING name),
-    saved AS (
-      INSERT INTO state (name, version, body) SELECT name, $4::bigint, $3 FROM made RETURNING name),
-    \(event(5)), \(charged(18)), \(count(16)) \(doneAndSeen), (SELECT n FROM charged)
+    WITH \(made), \(event(5)), \(charged(18)), \(count(16)) \(doneAndSeen), (SELECT n FROM charged)
     """
 
   /// As `save`, without the condition: many logins use one decoy at the same time.

@@ -73,7 +73,10 @@ struct Key: ParsableCommand {
       try common.makeDirectory()
       try common.actAsOwner()
       let copy = try openCopy(text, of: file)
-      for (path, bytes) in [(common.pathOfIdentity, copy.identity), (common.keyFile, copy.key)] {
+      let keys = try using(file) { (_) throws(PrivateFile.Fault) in
+        try FleetKey.files(copy.key, at: common.keyFile)
+      }
+      for (path, bytes) in [(common.pathOfIdentity, copy.identity)] + keys {
         try using(path) { (path) throws(PrivateFile.Fault) in try PrivateFile.make(path, bytes) }
       }
       try common.confirm(copy)
@@ -100,12 +103,15 @@ private func contents(_ file: String) throws -> [UInt8] {
 extension Common {
   private var copiedFile: String { directory + "/key.copied" }
 
-  /// Both files as they are.
+  /// The files as they are.
   fileprivate func copy() throws -> KeyBackup {
-    func file(_ path: String) throws -> Secret {
-      try using(path) { (path) throws(PrivateFile.Fault) in try PrivateFile.read(path) }
-    }
-    return KeyBackup(key: try file(keyFile), identity: try file(pathOfIdentity))
+    KeyBackup(
+      key: try using(keyFile) { (path) throws(PrivateFile.Fault) in
+        try FleetKey.contents(at: path)
+      },
+      identity: try using(pathOfIdentity) { (path) throws(PrivateFile.Fault) in
+        try PrivateFile.read(path)
+      })
   }
 
   /// Notes that there is a copy of these keys that can be opened.

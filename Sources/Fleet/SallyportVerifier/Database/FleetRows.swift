@@ -10,6 +10,17 @@ extension Statement {
   static let name = """
     SELECT concat_ws(' at ', current_database()::text, host(inet_server_addr()))
     """
+
+  fileprivate static let sealOfFleet = "SELECT seal FROM fleet"
+}
+
+extension FleetKey {
+  /// For a command that writes sealed rows: it seals as the fleet does.
+  func follow(_ line: DatabaseConnection) throws(DatabaseFault) {
+    guard let seal = try line.ask(Statement.sealOfFleet).bytes(0, 0) else { return }
+    if let fault = lacks(seal) { throw fault }
+    follow(seal)
+  }
 }
 
 // The row of the fleet: what may be read, and how often something was lost.
@@ -30,17 +41,16 @@ extension Database {
         "the schema is \(schema), an older one than \(Schema.number): sallyport-verifier migrate")
     }
     let (canary, seal) = (rows.bytes(0, 5) ?? [], rows.bytes(0, 4) ?? [])
-    let wanted = try Self.sealing { () throws(CryptoError) in
-      (canary: try key.canary(), seal: try row.seal(under: key))
-    }
-    guard constantTimeEquals(canary, wanted.canary) else {
+    guard key.isRight(canary, "canary", []) else {
       throw .unusable(
         "the key here is not this fleet's key: sallyport-verifier key take FILE, with a copy "
           + "that key show printed on another verifier")
     }
-    guard constantTimeEquals(seal, wanted.seal) else {
+    if let fault = key.lacks(seal) { throw fault }
+    guard row.isRight(seal, under: key) else {
       throw .unusable("the fleet row was modified by somebody without the key")
     }
+    key.follow(seal)
     books.withLock { books in
       // What was acknowledged under a higher number may be gone with that one.
       if row.distrust < before { books.lose(under: before) }
@@ -90,15 +100,15 @@ extension Database {
     else { return nil }
     let (known, knownSeal) = books.withLock { ($0.fleet?.row, $0.fleet?.seal) }
     if found != known || seal != knownSeal {
-      guard let wanted = try? found.seal(under: key), constantTimeEquals(seal, wanted) else {
-        return nil
-      }
+      if let fault = key.lacks(seal) { lose(fault.text) }
+      guard found.isRight(seal, under: key) else { return nil }
       if found.distrust < before {
         lose("the row of the fleet is older than one that was seen", lost: before)
       }
       let latest: FleetRow? = books.withLock { books in
         guard found.distrust < books.highest else {
           (books.fleet, books.highest) = ((seal, found), found.distrust)
+          key.follow(seal)
           return found
         }
         return found.distrust < before ? nil : books.fleet?.row

@@ -117,7 +117,7 @@ extension Database {
   }
 
   private func opened(_ found: [UInt8]) throws(DatabaseFault) -> [UInt8] {
-    guard try isOurs(found) else {
+    guard isOurs(found) else {
       throw .unusable(
         "its incarnation was modified by somebody without the key: sallyport-verifier "
           + "adopt-database on each verifier")
@@ -125,11 +125,20 @@ extension Database {
     return found
   }
 
-  private func isOurs(_ found: [UInt8]) throws(DatabaseFault) -> Bool {
-    let wanted = try Self.sealing { () throws(CryptoError) in
-      try seal(of: Array(found.prefix(Self.incarnationLength)))
+  private func isOurs(_ found: [UInt8]) -> Bool {
+    let (random, seal) = (found.prefix(Self.incarnationLength), found.dropFirst(Self.incarnationLength))
+    return key.isRight(Array(seal), "incarnation", [Array(random)])
+  }
+
+  /// Whether this is the one that this verifier knows, also sealed with the other key.
+  func isKnown(_ found: [UInt8]?) -> Bool {
+    let known = books.withLock { $0.incarnation }
+    guard let known, known != found else { return true }
+    guard let found, Self.digits(of: found) == Self.digits(of: known), isOurs(found) else {
+      return false
     }
-    return constantTimeEquals(Array(found.dropFirst(Self.incarnationLength)), wanted)
+    books.withLock { $0.incarnation = found }
+    return true
   }
 
   /// For the command: from now on this verifier works with this database, and no code up to now
@@ -139,7 +148,7 @@ extension Database {
     let line = try DatabaseConnection(words, worker: 1)
     let found = try line.ask(Statement.incarnation).bytes(0, 0)
     let there: [UInt8]
-    if let found, try isOurs(found) {
+    if let found, isOurs(found) {
       there = found
     } else {
       there = try newIncarnation(by: line, insteadOf: found)

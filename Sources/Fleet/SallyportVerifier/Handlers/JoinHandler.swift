@@ -112,7 +112,7 @@ package struct JoinHandler: Sendable {
     let row = InviteRow(
       digest: digest, host: host, enrolls: enrolls == [1], until: Int64(clamping: until),
       key: rows.bytes(0, 3))
-    if let wanted = try? row.seal(under: database.key), constantTimeEquals(seal, wanted) {
+    if row.isRight(seal, under: database.key) {
       let rights = rows.bytes(0, 10)
         .map { SealedRights.read($0, under: database.key, of: .invite(row)) }
         .map { $0?.rights ?? HostRights() }

@@ -16,12 +16,10 @@ struct CheckedRows<Row: SealedRow>: Sendable {
 
   /// Whether the seal is right, and whether that was not known.
   mutating func check(_ row: Row, _ seal: [UInt8], under key: FleetKey) -> (Bool, isNews: Bool) {
-    if let old = last[row.primaryKey], old.row == row, old.seal == seal {
-      now[row.primaryKey] = old
-      return (old.isRight, isNews: false)
-    }
-    let isRight = row.isRight(seal, under: key)
+    let old = last[row.primaryKey].flatMap { $0.row == row && $0.seal == seal ? $0 : nil }
+    // What is not right may be so by a key that this verifier has since.
+    let isRight = old?.isRight == true || row.isRight(seal, under: key)
     now[row.primaryKey] = Checked(row: row, seal: seal, isRight: isRight)
-    return (isRight, isNews: true)
+    return (isRight, isNews: old?.isRight != isRight)
   }
 }

@@ -140,6 +140,7 @@ package struct HostTable {
   package init(_ words: String, key: FleetKey, file: RevocationFile? = nil) throws(DatabaseFault) {
     line = try DatabaseConnection(words, worker: 0)
     (self.key, self.file) = (key, file)
+    try key.follow(line)
   }
 
   /// `verifiers`: where they are; empty: as they have said themselves. `pin`: of their identity.

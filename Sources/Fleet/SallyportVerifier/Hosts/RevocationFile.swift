@@ -82,8 +82,8 @@ package struct RevocationFile: Sendable {
   private func write(_ rows: [RevokedRow]) throws(PrivateFile.Fault) {
     var text = Array(Self.head.utf8)
     for row in rows {
-      guard let line = try? row.line(under: key) else { throw .outOfMemory }
-      text += line
+      guard let seal = try? row.seal(under: key) else { throw .outOfMemory }
+      text += row.line(seal)
     }
     do throws(SystemError) {
       try replaceFile(path, text)
@@ -112,9 +112,9 @@ package struct RevocationFile: Sendable {
 
 extension RevokedRow {
   /// A line of the file: subject and seal in hexadecimal, and between them host and time.
-  fileprivate func line(under key: FleetKey) throws(CryptoError) -> [UInt8] {
+  fileprivate func line(_ seal: [UInt8]) -> [UInt8] {
     let time = Array(String(max(at, 0)).utf8)
-    let fields = [hexadecimal(subject), host, time, hexadecimal(try seal(under: key))]
+    let fields = [hexadecimal(subject), host, time, hexadecimal(seal)]
     return Array(fields.joined(separator: [UInt8(ascii: " ")])) + [UInt8(ascii: "\n")]
   }
 
@@ -124,7 +124,8 @@ extension RevokedRow {
       let at = Int64(String(decoding: fields[2], as: UTF8.self))
     else { return nil }
     self.init(subject: pin.bytes, host: Array(fields[1]), at: at)
-    guard let wanted = try? self.line(under: key), wanted == line + [UInt8(ascii: "\n")] else {
+    let seal = Secret(Array(fields[3])).flatMap { $0.octets($0.count / 2, spelledIn: 0..<$0.count) }
+    guard let seal, isRight(seal, under: key), self.line(seal) == line + [UInt8(ascii: "\n")] else {
       return nil
     }
   }

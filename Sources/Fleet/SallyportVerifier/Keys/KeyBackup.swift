@@ -11,7 +11,7 @@ import SallyportSystem
 /// file, the second; behind it the tag (16). The key is scrypt's, with r = 8 and p = 1. As text: in
 /// hexadecimal, between two lines that say what it is, so that it can be typed from paper.
 package struct KeyBackup: Sendable {
-  /// The files `key` and `identity.key`.
+  /// The files `key`, with `key.next` behind it where there is one, and `identity.key`.
   package let key: Secret
   package let identity: Secret
 

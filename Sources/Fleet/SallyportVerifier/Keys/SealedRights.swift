@@ -32,8 +32,7 @@ struct SealedRights: Equatable, Sendable {
   static func read(_ sealed: [UInt8], under key: FleetKey, of owner: RightsOwner) -> SealedRights? {
     let text = Array(sealed.prefix(length))
     guard text.count == length, text[0] == form,
-      let wanted = try? key.bind("rights", owner.values + [text]),
-      constantTimeEquals(Array(sealed.dropFirst(length)), wanted)
+      key.isRight(Array(sealed.dropFirst(length)), "rights", owner.values + [text])
     else { return nil }
     var (rights, place) = (HostRights(), 9)
     for right in HostRight.allCases {

@@ -7,17 +7,22 @@ import SallyportSystem
 
 /// A row with a seal.
 package protocol SealedRow: Equatable, Sendable {
+  static var table: StaticString { get }
   /// By which its table finds it.
   var primaryKey: [UInt8] { get }
-  /// For the column `seal`.
-  func seal(under key: FleetKey) throws(CryptoError) -> [UInt8]
+  /// What is sealed, in this order.
+  var fields: [[UInt8]] { get }
 }
 
 extension SealedRow {
-  /// Whether it was sealed with this key.
+  /// For the column `seal`.
+  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
+    try key.bind(Self.table, fields)
+  }
+
+  /// Whether it was sealed with this key, also with the other one while it changes.
   package func isRight(_ seal: [UInt8], under key: FleetKey) -> Bool {
-    guard let wanted = try? self.seal(under: key) else { return false }
-    return constantTimeEquals(seal, wanted)
+    key.isRight(seal, Self.table, fields)
   }
 }
 
@@ -38,11 +43,10 @@ package struct HostRow: SealedRow {
 
   package var primaryKey: [UInt8] { name }
 
-  /// For the column `seal`.
-  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
-    try key.bind(
-      "host",
-      [name, self.key ?? [], [enrolls ? 1 : 0], number(UInt64(bitPattern: joined))])
+  package static let table: StaticString = "host"
+
+  package var fields: [[UInt8]] {
+    [name, key ?? [], [enrolls ? 1 : 0], number(UInt64(bitPattern: joined))]
   }
 }
 
@@ -72,11 +76,10 @@ package struct InviteRow: SealedRow {
   /// When it was made.
   package var made: Int64 { until - Self.lifetime }
 
-  /// For the column `seal`.
-  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
-    try key.bind(
-      "invite",
-      [digest, host, [enrolls ? 1 : 0], number(UInt64(bitPattern: until)), self.key ?? []])
+  package static let table: StaticString = "invite"
+
+  package var fields: [[UInt8]] {
+    [digest, host, [enrolls ? 1 : 0], number(UInt64(bitPattern: until)), key ?? []]
   }
 }
 
@@ -102,10 +105,9 @@ package struct RevokedRow: SealedRow {
 
   package var primaryKey: [UInt8] { subject }
 
-  /// For the column `seal`.
-  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
-    try key.bind("revoked", [subject, host, number(UInt64(bitPattern: at))])
-  }
+  package static let table: StaticString = "revoked"
+
+  package var fields: [[UInt8]] { [subject, host, number(UInt64(bitPattern: at))] }
 }
 
 /// What a host has said of its starts: a row of the table `presence`.
@@ -144,19 +146,18 @@ package struct PresenceRow: SealedRow {
 
   package var primaryKey: [UInt8] { subject }
 
-  /// For the column `seal`.
-  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
-    try key.bind(
-      "presence",
-      [
-        subject, SallyportVerifier.number(kind.rawValue), random, SallyportVerifier.number(number),
-        Array(former.joined()), suspect, SallyportVerifier.number(UInt64(bitPattern: noted)),
-      ])
+  package static let table: StaticString = "presence"
+
+  package var fields: [[UInt8]] {
+    [
+      subject, SallyportVerifier.number(kind.rawValue), random, SallyportVerifier.number(number),
+      Array(former.joined()), suspect, SallyportVerifier.number(UInt64(bitPattern: noted)),
+    ]
   }
 }
 
 /// The row of the table `fleet`.
-package struct FleetRow: Equatable, Sendable {
+package struct FleetRow: SealedRow {
   /// The least version that a program must understand, and the version that is written.
   package var needs: UInt64
   package var writes: UInt64
@@ -171,25 +172,45 @@ package struct FleetRow: Equatable, Sendable {
     (self.distrust, self.distrusted) = (distrust, distrusted)
   }
 
-  /// For the column `seal`.
-  package func seal(under key: FleetKey) throws(CryptoError) -> [UInt8] {
-    try key.bind(
-      "fleet",
-      [number(needs), number(writes), number(distrust), number(UInt64(bitPattern: distrusted))])
+  package static let table: StaticString = "fleet"
+  /// There is one.
+  package var primaryKey: [UInt8] { [] }
+
+  package var fields: [[UInt8]] {
+    [number(needs), number(writes), number(distrust), number(UInt64(bitPattern: distrusted))]
   }
 }
 
 extension FleetKey {
   /// The seal of these values as a row of this table.
   func bind(_ table: StaticString, _ values: [[UInt8]]) throws(CryptoError) -> [UInt8] {
-    var text =
-      Self.counted(OneTimePassword.bytes(of: "seal of a row"))
-      + Self.counted(OneTimePassword.bytes(of: table))
-    for value in values { text += Self.counted(value) }
-    let code = try derive(text)
-    return Self.bytes(of: id) + code.bytes(in: 0..<code.count)
+    try present.bind(table, values)
+  }
+
+  /// Whether this is such a seal, by the key that it names.
+  func isRight(_ seal: [UInt8], _ table: StaticString, _ values: [[UInt8]]) -> Bool {
+    guard let id = Self.id(of: seal), let wanted = try? key(id)?.bind(table, values) else {
+      return false
+    }
+    return constantTimeEquals(seal, wanted)
+  }
+
+  /// Which key it names; nil for what is too short.
+  static func id(of seal: [UInt8]) -> UInt32? {
+    seal.count < 4 ? nil : UInt32(truncatingIfNeeded: number(seal.prefix(4)))
   }
 
   /// For the column `canary`: distinguishes a wrong key from a modified row.
   package func canary() throws(CryptoError) -> [UInt8] { try bind("canary", []) }
+}
+
+extension SealingKey {
+  func bind(_ table: StaticString, _ values: [[UInt8]]) throws(CryptoError) -> [UInt8] {
+    var text =
+      FleetKey.counted(OneTimePassword.bytes(of: "seal of a row"))
+      + FleetKey.counted(OneTimePassword.bytes(of: table))
+    for value in values { text += FleetKey.counted(value) }
+    let code = try derive(text)
+    return FleetKey.bytes(of: id) + code.bytes(in: 0..<code.count)
+  }
 }

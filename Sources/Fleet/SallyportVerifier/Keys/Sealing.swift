@@ -19,7 +19,7 @@ package enum Column: Sendable {
 
 /// Why a value cannot be opened.
 package enum SealFault: Error, Equatable {
-  /// Sealed with another key than the one held.
+  /// Sealed with a key that this verifier does not have.
   case otherKey(UInt32)
   /// Not sealed for this user, column and version.
   case forged
@@ -39,9 +39,10 @@ extension FleetKey {
     -> [UInt8]
   {
     do throws(CryptoError) {
-      let (key, beside) = try context(column, of: name)
+      let present = present
+      let (key, beside) = try context(present, column, of: name)
       let nonce = try randomNonce()
-      var sealed = [Self.form] + Self.bytes(of: id) + nonce
+      var sealed = [Self.form] + Self.bytes(of: present.id) + nonce
       sealed += [UInt8](repeating: 0, count: text.count)
       var tag = [UInt8](repeating: 0, count: Self.tagLength)
       // SAFETY: the buffers live for the call; behind the head there are text.count bytes.
@@ -68,9 +69,9 @@ extension FleetKey {
     let length = sealed.count - Self.headLength - Self.tagLength
     guard length >= 0, sealed[0] == Self.form else { throw .forged }
     let found = UInt32(truncatingIfNeeded: number(sealed[1..<5]))
-    guard found == id else { throw .otherKey(found) }
+    guard let one = self.key(found) else { throw .otherKey(found) }
     let (key, beside) = try rethrow(
-      { () throws(CryptoError) in try context(column, of: name) }, as: SealFault.crypto)
+      { () throws(CryptoError) in try context(one, column, of: name) }, as: SealFault.crypto)
     guard let text = Secret(count: length) else { throw .crypto(.outOfMemory) }
     var tag = [UInt8](sealed.suffix(Self.tagLength))
     let nonce = [UInt8](sealed[5..<Self.headLength])
@@ -92,11 +93,11 @@ extension FleetKey {
   // MARK: parts
 
   /// The key of this user's column, and what is authenticated beside the text.
-  private func context(_ column: Column, of name: [UInt8]) throws(CryptoError)
-    -> (Secret, [UInt8])
+  private func context(_ one: SealingKey, _ column: Column, of name: [UInt8])
+    throws(CryptoError) -> (Secret, [UInt8])
   {
     let whose = Self.counted(OneTimePassword.bytes(of: column.name)) + Self.counted(name)
-    let key = try derive(whose)
+    let key = try one.derive(whose)
     let beside = [Self.form] + whose
     switch column {
     case .enrollment: return (key, beside)

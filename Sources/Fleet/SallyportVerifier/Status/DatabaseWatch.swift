@@ -100,8 +100,7 @@ extension Database {
     else { throw .broken("an unrecognized answer") }
     _ = fleet(rows, 0, from: 3, since: before)
     noteStranger(by: n)
-    let isSame = books.withLock { $0.incarnation == nil || $0.incarnation == rows.bytes(0, 8) }
-    guard isSame else {
+    guard isKnown(rows.bytes(0, 8)) else {
       lose("the database is another one")
       throw .away
     }

@@ -158,6 +158,9 @@ package struct FleetStore: ManagedStore, Sendable {
       try database.ask(statement, values)
     }
     guard rows.count > 0, let fleet = database.fleet(rows, 0, from: 4, since: highest) else {
+      if let seal = rows.bytes(0, 8), database.key.lacks(seal) != nil {
+        throw fault(DatabaseFault.away)
+      }
       throw fault("fleet row missing, modified or rolled back")
     }
     let distrust = Distrust(number: fleet.distrust, time: UnixTime(fleet.distrusted))
@@ -260,8 +263,8 @@ package struct FleetStore: ManagedStore, Sendable {
       let digest = mark.digest
       for _ in 0..<Self.attempts {
         if let verdict = try turn((mark, state)) { return .committed(verdict) }
-        guard let row = try row(of: key, reload: true), row.mark.digest == digest,
-          let other = row.state
+        guard let row = try row(of: key, reload: true), let other = row.state,
+          row.mark.digest == digest || row.mark.isResealed(since: mark)
         else { return .changed }
         (mark, state) = (row.mark, other)
       }

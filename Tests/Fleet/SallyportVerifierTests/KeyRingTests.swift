@@ -1,0 +1,128 @@
+import FleetProtocol
+import Foundation
+import OneTimePassword
+import SallyportCore
+import SallyportSupport
+import TestSupport
+import Testing
+
+@testable import SallyportVerifier
+
+private let alice = Array("alice".utf8)
+
+/// The bytes of a file with the key of this id.
+func keyFile(_ id: UInt8) throws -> Secret {
+  try secret([id, 0, 0, 0] + [UInt8](repeating: id &+ 6, count: FleetKey.length))
+}
+
+/// The tests' own key, and the next one with this id.
+func twoKeys(_ next: UInt8 = 2) throws -> FleetKey {
+  let key = try fleetKey()
+  try key.take(next: keyFile(next), isUsed: false)
+  return key
+}
+
+@Suite struct `While the key of a fleet changes` {
+  private func row(_ joined: Int64 = 5) -> HostRow {
+    HostRow(name: alice, key: [UInt8](repeating: 9, count: 32), joined: joined)
+  }
+
+  @Test func `the row of the fleet says which key seals, and both open`() throws {
+    let (first, both) = (try fleetKey(), try twoKeys())
+    let old = try both.seal(try secret("one"), .enrollment, of: alice)
+    let oldSeal = try row().seal(under: both)
+    #expect(old.prefix(5) == [1, 1, 0, 0, 0])
+    #expect(try oldSeal == row().seal(under: first))
+    both.follow([2, 0, 0, 0])
+    let new = try both.seal(try secret("two"), .enrollment, of: alice)
+    let newSeal = try row().seal(under: both)
+    #expect(new.prefix(5) == [1, 2, 0, 0, 0] && newSeal != oldSeal)
+    #expect(text(try both.open(old, .enrollment, of: alice)) == "one")
+    #expect(text(try both.open(new, .enrollment, of: alice)) == "two")
+    for seal in [oldSeal, newSeal] {
+      #expect(row().isRight(seal, under: both) && !row(6).isRight(seal, under: both))
+    }
+    #expect(!row().isRight([2, 0, 0, 0] + oldSeal.dropFirst(4), under: both))
+    #expect(throws: SealFault.otherKey(2)) { try first.open(new, .enrollment, of: alice) }
+    #expect(!row().isRight(newSeal, under: first))
+    both.follow([3, 0, 0, 0])
+    #expect(both.id == 1)
+  }
+
+  @Test func `a row that was not right is so with a key that came since`() throws {
+    let new = try twoKeys()
+    new.follow([2, 0, 0, 0])
+    let (key, seal) = (try fleetKey(), try row().seal(under: new))
+    var checked = CheckedRows<HostRow>()
+    #expect(checked.check(row(), seal, under: key) == (false, true))
+    checked.begin()
+    #expect(checked.check(row(), seal, under: key) == (false, false))
+    try key.take(next: keyFile(2), isUsed: false)
+    checked.begin()
+    #expect(checked.check(row(), seal, under: key) == (true, true))
+  }
+
+  @Test func `a next key stays that was used, and is one of the files and of the copy`() throws {
+    let directory = FileManager.default.temporaryDirectory.appending(
+      path: "sallyport-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let path = directory.path + "/key"
+    try PrivateFile.make(path, keyFile(1))
+    let key = try FleetKey.read(at: path)
+    #expect(key.ids == [1] && key.key(2) == nil)
+    try key.take(next: keyFile(2), isUsed: false)
+    try key.take(next: keyFile(2), isUsed: true)
+    #expect(throws: PrivateFile.Fault.exists) { try key.take(next: keyFile(3), isUsed: true) }
+    #expect(try FleetKey.read(at: path).ids == [1, 2])
+    let contents = try FleetKey.contents(at: path)
+    let files = try FleetKey.files(contents, at: path)
+    #expect(files.map(\.0) == [path, path + ".next"])
+    #expect(try files.map { bytes($0.1) } == [bytes(keyFile(1)), bytes(keyFile(2))])
+    for count in [0, 35, 71, 73] {
+      #expect(throws: PrivateFile.Fault.damaged) {
+        try FleetKey.files(secret([UInt8](repeating: 1, count: count)), at: path)
+      }
+    }
+    try key.take(next: keyFile(3), isUsed: false)
+    #expect(try FleetKey.read(at: path).ids == [1, 3])
+    try Data([1]).write(to: URL(fileURLWithPath: path + ".next"))
+    #expect(throws: PrivateFile.Fault.self) { try FleetKey.read(at: path) }
+  }
+}
+
+@Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+struct `A verifier whose fleet has changed its key` {
+  private func change(_ one: Verifier) throws {
+    let key = try twoKeys()
+    key.follow([2, 0, 0, 0])
+    let row = FleetRow(needs: Schema.number, writes: Schema.number)
+    _ = try one.ask("UPDATE fleet SET seal = $1", [.bytes(try row.seal(under: key))])
+  }
+
+  @Test func `seals with the new one from the next login on, and reads the old one`() throws {
+    let one = try Verifier("one", in: try OwnDatabase())
+    let name = try one.enroll()
+    try one.database.key.take(next: keyFile(2), isUsed: false)
+    #expect(try one.type("287082", as: name).isAccepted)
+    try change(one)
+    #expect(try one.type("359152", as: name, at: 89).isAccepted)
+    #expect(
+      try one.ask("SELECT get_byte(body, 1) FROM state WHERE name = $1", [.bytes(Array(name.utf8))])
+        .int(0, 0) == 2)
+    #expect(one.complaints.isEmpty)
+  }
+
+  @Test func `is away where it lacks the new one, and says so`() throws {
+    let one = try Verifier("one", in: try OwnDatabase())
+    let name = try one.enroll()
+    try change(one)
+    let store = one.store(for: name)
+    #expect(throws: (any Error).self) {
+      _ = try store.load(Account(name: #require(UserName(Array(name.utf8))), uid: 1000))
+    }
+    #expect(store.wasAway && one.database.isAway)
+    #expect(one.complaints.contains { $0.contains("lacks the new one") })
+    #expect(throws: DatabaseFault.self) { try one.database.begin() }
+  }
+}

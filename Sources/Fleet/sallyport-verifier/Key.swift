@@ -7,7 +7,7 @@ import SallyportVerifier
 
 struct Key: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Back up or restore the fleet key and identity, encrypted.",
+    abstract: "Back up or restore the fleet key and identity, encrypted, or change the key.",
     discussion: """
       For the safe, and for the next verifier:
         sallyport-verifier key show > copy      on a verifier
@@ -15,7 +15,9 @@ struct Key: ParsableCommand {
         sallyport-verifier key take copy        on the next verifier, before init
       The passphrase is asked for on the terminal, or is the first line of standard input.
       """,
-    subcommands: [Show.self, Check.self, Take.self])
+    subcommands: [
+      Show.self, Check.self, Take.self, NextKey.self, KeyStatus.self, FinishKey.self,
+    ])
 
   struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(

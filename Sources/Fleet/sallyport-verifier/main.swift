@@ -188,6 +188,7 @@ struct Run: ParsableCommand {
     try asking { () throws(DatabaseFault) in try revocations.begin(by: database) }
     let hosts = Hosts(database, revocations)
     try hosts.keep()
+    try database.keepKeys(RevocationFile(common.pathOfRevoked, key: database.key))
     let questions = LoginHandler(
       database, common.policy, wrongCodes: hostWrongCodes)
     return FrameRouter(

@@ -12,6 +12,7 @@ extension Statement {
     """
 
   fileprivate static let sealOfFleet = "SELECT seal FROM fleet"
+  fileprivate static let announced = "SELECT next FROM fleet"
 }
 
 extension FleetKey {
@@ -45,6 +46,11 @@ extension Database {
       throw .unusable(
         "the key here is not this fleet's key: sallyport-verifier key take FILE, with a copy "
           + "that key show printed on another verifier")
+    }
+    if key.lacks(seal) != nil {
+      try takeAnnounced(
+        line.ask(Statement.announced).bytes(0, 0), present: FleetKey.id(of: seal),
+        oldest: FleetKey.id(of: canary))
     }
     if let fault = key.lacks(seal) { throw fault }
     guard row.isRight(seal, under: key) else {
@@ -218,7 +224,7 @@ extension Database {
 
 extension FleetRow {
   /// needs, writes, distrust and distrusted, from this column on.
-  fileprivate init?(_ rows: Rows, _ row: Int, from column: Int) {
+  init?(_ rows: Rows, _ row: Int, from column: Int) {
     let numbers = (0..<4).compactMap { rows.number(row, column + $0) }
     guard numbers.count == 4 else { return nil }
     // Within what a clock says, so that nothing overflows.

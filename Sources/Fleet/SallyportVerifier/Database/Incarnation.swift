@@ -126,8 +126,9 @@ extension Database {
   }
 
   private func isOurs(_ found: [UInt8]) -> Bool {
-    let (random, seal) = (found.prefix(Self.incarnationLength), found.dropFirst(Self.incarnationLength))
-    return key.isRight(Array(seal), "incarnation", [Array(random)])
+    let length = Self.incarnationLength
+    return key.isRight(
+      Array(found.dropFirst(length)), "incarnation", [Array(found.prefix(length))])
   }
 
   /// Whether this is the one that this verifier knows, also sealed with the other key.
@@ -139,6 +140,19 @@ extension Database {
     }
     books.withLock { $0.incarnation = found }
     return true
+  }
+
+  /// As it stands there, and sealed with the present key; nil where there is none, or one that
+  /// somebody without the key has made.
+  func resealedIncarnation() throws(DatabaseFault) -> (old: [UInt8], new: [UInt8])? {
+    guard let old = try ask(Statement.incarnation).0.bytes(0, 0), isOurs(old) else { return nil }
+    let random = Array(old.prefix(Self.incarnationLength))
+    return (old, try Self.sealing { () throws(CryptoError) in random + (try seal(of: random)) })
+  }
+
+  func replaceIncarnation(_ old: [UInt8], by new: [UInt8]) throws(DatabaseFault) -> Bool {
+    _ = try ask(Statement.nameIncarnation, [.bytes(new), .bytes(old)])
+    return try ask(Statement.incarnation).0.bytes(0, 0) == new
   }
 
   /// For the command: from now on this verifier works with this database, and no code up to now

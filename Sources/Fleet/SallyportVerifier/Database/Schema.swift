@@ -15,7 +15,8 @@ package enum Schema {
     """
     CREATE TABLE host (
       name text PRIMARY KEY, key bytea UNIQUE, enrolls boolean NOT NULL, joined bigint NOT NULL,
-      seal bytea NOT NULL, seen timestamptz, rights bytea)
+      seal bytea NOT NULL, seen timestamptz, rights bytea, formerly timestamptz,
+      asked timestamptz)
     """,
     """
     CREATE TABLE invite (
@@ -29,7 +30,8 @@ package enum Schema {
     """
     CREATE TABLE worker (
       verifier text, worker int, n bigint NOT NULL, server text NOT NULL, posted text,
-      clock bigint, now timestamptz NOT NULL, version bigint, PRIMARY KEY (verifier, worker))
+      clock bigint, now timestamptz NOT NULL, version bigint, keys bytea,
+      PRIMARY KEY (verifier, worker))
       WITH (fillfactor = 50)
     """,
     """
@@ -47,7 +49,8 @@ package enum Schema {
     CREATE TABLE fleet (
       one boolean PRIMARY KEY DEFAULT true CHECK (one), schema bigint NOT NULL,
       needs bigint NOT NULL, writes bigint NOT NULL, distrust bigint NOT NULL,
-      distrusted bigint NOT NULL, canary bytea NOT NULL, seal bytea NOT NULL, incarnation bytea)
+      distrusted bigint NOT NULL, canary bytea NOT NULL, seal bytea NOT NULL, incarnation bytea,
+      next bytea)
     """,
   ]
 
@@ -87,6 +90,10 @@ package enum Schema {
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS rights bytea",
     "ALTER TABLE invite ADD COLUMN IF NOT EXISTS rights bytea",
     "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS incarnation bytea",
+    "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS next bytea",
+    "ALTER TABLE worker ADD COLUMN IF NOT EXISTS keys bytea",
+    "ALTER TABLE host ADD COLUMN IF NOT EXISTS formerly timestamptz",
+    "ALTER TABLE host ADD COLUMN IF NOT EXISTS asked timestamptz",
     "UPDATE fleet SET schema = 5",
   ]
 

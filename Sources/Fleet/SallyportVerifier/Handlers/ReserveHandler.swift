@@ -14,6 +14,14 @@ extension Statement {
     SELECT count(*) FROM event WHERE at > now() - interval '20 seconds' AND host = $1
       AND name = $2::bytea AND outcome = 'accepted'
     """
+
+  /// $1 the key of a host, $2 whether it has shown a receipt by the fleet's former key: when it did
+  /// so last, or asked first, and when it asked last.
+  fileprivate static let renew = """
+    UPDATE host SET asked = now(),
+      formerly = CASE WHEN $2::boolean THEN now() ELSE coalesce(formerly, now()) END
+    WHERE key = $1
+    """
 }
 
 /// Answers what hosts ask about their reserves: gives the backup codes of who has just logged in
@@ -89,8 +97,22 @@ package final class ReserveHandler: FrameHandler {
         if !verdicts.isEmpty, sys_monotonic() - start > Self.patience { break }
         verdicts.append(try verdict(on: entry, holder))
       }
+      if database.key.isSealedByNext { try note(entries, holder) }
       return .confirmed(verdicts)
     }
+  }
+
+  /// While the fleet's key changes: whether this host still has receipts by the one of before.
+  private func note(_ entries: [ReserveQuestion.Entry], _ holder: HostIdentity)
+    throws(StoreTrouble)
+  {
+    var isFormer = false
+    for one in entries {
+      let id = try keyOfReceipt(one.receipt, of: one.enrollmentID, one.name, holder)
+      if let id, id != database.key.id { isFormer = true }
+    }
+    _ = try ask(
+      Statement.renew, [.bytes(holder.pin.bytes), .text(bytes(of: isFormer ? "t" : "f"))])
   }
 
   /// Root may have accepted it since the hosts were read.
@@ -137,7 +159,10 @@ package final class ReserveHandler: FrameHandler {
     guard let set = record.enrollment.backupCodes, !set.digests.isEmpty, policies.isFor(name)
     else { return ReserveAnswer.none }
     let right = try self.receipt(record.enrollment.id, name, holder)
-    let holdsOne = receipt.map { constantTimeEquals($0, right) } ?? false
+    var holdsOne = false
+    if let receipt {
+      holdsOne = try keyOfReceipt(receipt, of: record.enrollment.id, name, holder) != nil
+    }
     if !holdsOne, try !hasLoggedIn(name, holder) { return ReserveAnswer.none }
     return .section(
       ReserveAnswer.Section(
@@ -191,13 +216,29 @@ package final class ReserveHandler: FrameHandler {
       }, as: StoreTrouble.crypto)
   }
 
+  /// By which key of the fleet this receipt was made; nil: it is none.
+  private func keyOfReceipt(
+    _ receipt: [UInt8], of enrollment: UInt64, _ name: UserName, _ holder: HostIdentity
+  ) throws(StoreTrouble) -> UInt32? {
+    try rethrow(
+      { () throws(CryptoError) in
+        for id in database.key.ids {
+          let right = try database.key.key(id)?.receipt(enrollment, of: name.bytes, for: holder.pin)
+          if let right, constantTimeEquals(receipt, right) { return id }
+        }
+        return nil
+      }, as: StoreTrouble.crypto)
+  }
+
   // MARK: what a host says
 
   private func verdict(on entry: ReserveQuestion.Entry, _ holder: HostIdentity) throws(StoreTrouble)
     -> ReserveAnswer.Verdict
   {
-    let right = try receipt(entry.enrollmentID, entry.name, holder)
-    guard constantTimeEquals(entry.receipt, right) else { return .delete }
+    let key = try keyOfReceipt(entry.receipt, of: entry.enrollmentID, entry.name, holder)
+    guard let key else { return .delete }
+    // One by the former key is replaced, once it is said that what was used is saved.
+    var isSaved = false
     // One code after the other: each is an event. Again where somebody else was faster.
     for _ in 0..<4 * BackupCodeSet.maximumCodes {
       let found = try load(entry.name, holder)
@@ -216,9 +257,11 @@ package final class ReserveHandler: FrameHandler {
       let new = entry.used & set.bitsOfCodes & ~used
       if new == 0 {
         let isKept = policies.isFor(entry.name) && !isBlocked && holder.holdsReserve
+        if isKept, !isSaved, key != database.key.id { return .replace }
         return isKept ? .keep(used: used) : .delete
       }
       try use(new & (~new + 1), of: entry.name, in: record, by: holder)
+      isSaved = true
     }
     throw .busy(path: "fleet")
   }
@@ -268,12 +311,20 @@ extension Record {
 }
 
 extension FleetKey {
+  /// By the present key.
+  func receipt(_ enrollment: UInt64, of name: [UInt8], for pin: Pin) throws(CryptoError) -> [UInt8]
+  {
+    try present.receipt(enrollment, of: name, for: pin)
+  }
+}
+
+extension SealingKey {
   /// What a host with this key shows to prove that it was given the backup codes of this
   /// enrollment (docs/fleet-format.md).
   func receipt(_ enrollment: UInt64, of name: [UInt8], for pin: Pin) throws(CryptoError) -> [UInt8]
   {
     let parts = [OneTimePassword.bytes(of: "reserve"), name, pin.bytes, number(enrollment)]
-    let made = try derive(parts.flatMap { Self.counted($0) })
+    let made = try derive(parts.flatMap { FleetKey.counted($0) })
     return made.bytes(in: 0..<made.count)
   }
 }

@@ -79,6 +79,13 @@ package struct RevocationFile: Sendable {
     }
   }
 
+  /// With the present key.
+  func sealAgain() throws(PrivateFile.Fault) {
+    try alone { () throws(PrivateFile.Fault) in
+      if let found = try read(), found.isWhole { try write(found.rows) }
+    }
+  }
+
   private func write(_ rows: [RevokedRow]) throws(PrivateFile.Fault) {
     var text = Array(Self.head.utf8)
     for row in rows {

@@ -1,4 +1,5 @@
 import CSealing
+import Glibc
 package import OneTimePassword
 import SallyportCore
 package import SallyportSupport
@@ -76,6 +77,9 @@ package final class FleetKey: Sendable {
   }
 
   func derive(_ text: [UInt8]) throws(CryptoError) -> Secret { try present.derive(text) }
+
+  /// Whether the next one seals.
+  var isSealedByNext: Bool { ring.withLock { $0.sealsByNext } }
 
   /// What is wrong where the row of the fleet is sealed with a key that this verifier does not
   /// have; nil: it has it.
@@ -160,6 +164,29 @@ extension FleetKey {
       files.append((path, one))
     }
     return files
+  }
+
+  /// The next key takes the place of the first one, whose file is overwritten; on disk before this
+  /// returns.
+  func endFirst() throws(PrivateFile.Fault) {
+    guard let next = ring.withLock({ $0.next }) else { return }
+    // Another verifier of this directory may have done it.
+    if let path, try Self.readOne(at: path).id != next.id {
+      do throws(SystemError) {
+        let old = try OpenFile(path, O_WRONLY | O_NOFOLLOW)
+        // SAFETY: the C strings live for the call.
+        if unsafe rename(Self.pathOfNext(beside: path), path) != 0 { throw .last }
+        try syncParent(of: path)
+        let number = old.number
+        let zeros = [UInt8](repeating: 0, count: Self.fileLength)
+        // SAFETY: the buffer lives for the call.
+        try unsafe zeros.withBytes { unsafe writeAll($0, to: number) }.get()
+        try old.sync()
+      } catch {
+        throw .system("rename", errno: error.number)
+      }
+    }
+    ring.withLock { $0 = Ring(first: next, next: nil) }
   }
 
   private static func readOne(at path: String) throws(PrivateFile.Fault) -> SealingKey {

@@ -46,6 +46,9 @@ struct SealedRights: Equatable, Sendable {
       rights: rights, changed: Int64(bitPattern: number(text[1..<9])))
   }
 
+  /// The seal of such a column.
+  static func seal(of sealed: [UInt8]) -> [UInt8] { Array(sealed.dropFirst(length)) }
+
   private var bytes: [UInt8] {
     var text = [Self.form] + number(UInt64(bitPattern: changed))
     for right in HostRight.allCases {

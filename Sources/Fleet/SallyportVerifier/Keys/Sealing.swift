@@ -8,11 +8,14 @@ package enum Column: Sendable {
   case enrollment
   /// With the version of the row, so that an older value cannot stand under a newer one.
   case state(version: UInt64)
+  /// The fleet's next key, of nobody.
+  case key
 
   var name: StaticString {
     switch self {
     case .enrollment: "enrollment"
     case .state: "state"
+    case .key: "next key"
     }
   }
 }
@@ -100,7 +103,7 @@ extension FleetKey {
     let key = try one.derive(whose)
     let beside = [Self.form] + whose
     switch column {
-    case .enrollment: return (key, beside)
+    case .enrollment, .key: return (key, beside)
     case .state(let version): return (key, beside + Self.counted(number(version)))
     }
   }

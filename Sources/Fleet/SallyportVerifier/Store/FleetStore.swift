@@ -294,20 +294,24 @@ package struct FleetStore: ManagedStore, Sendable {
     }
   }
 
-  /// `old`: the row in whose place it comes; nil: nothing is kept there.
+  /// `old`: the row in whose place it comes; nil: nothing is kept there. `isSame`: nothing of the
+  /// document has changed, so that its serial stays.
   func saveBoth(
-    _ document: FleetDocument, _ state: LoginState?, of key: [UInt8], over old: RowVersion?
+    _ document: FleetDocument, _ state: LoginState?, of key: [UInt8], over old: RowVersion?,
+    isSame: Bool = false
   ) throws(StoreTrouble) -> Bool {
     var (document, state) = (document, state)
     if !database.writesFormer { document.ended = [] }
     if !database.writesNew { state?.notices = OwnerNotices() }
     let mark: RowVersion
     if let old { mark = old } else { mark = try markOfNothing(key) }
+    if !isSame { document.serial = mark.next }
+    let whole = document
     let bodies = try sealing { () throws(RowFault) in
-      try database.key.bodies(document, state, mark, of: key)
+      try database.key.bodies(whole, state, mark, of: key)
     }
     var after = mark
-    after.serial = mark.next
+    after.serial = whole.serial
     return try save(
       bodies.state, beside: (document.enrollment, state), of: key, over: after,
       by: old == nil ? .new : .both, event.values(nil, nil, nil),

@@ -202,12 +202,10 @@ extension FleetKey {
     return isTwin || seen.version < before.version || before.hasMore(than: seen)
   }
 
-  /// The two bodies, and the digest of the first.
+  /// The two bodies. The document has the serial that it is to have.
   func bodies(
     _ document: FleetDocument, _ state: LoginState?, _ mark: RowVersion, of name: [UInt8]
   ) throws(RowFault) -> (enrollment: [UInt8], state: [UInt8]) {
-    var document = document
-    document.serial = mark.next
     guard let text = document.written() else { throw .crypto(.outOfMemory) }
     let enrollment = try rethrow(
       { () throws(SealFault) in try seal(text, .enrollment, of: name) }, as: RowFault.sealed)

@@ -28,6 +28,8 @@ struct `A verifier that is started again` {
 
   private func write(_ text: String, of name: String) throws {
     try text.write(toFile: directory.path + "/" + name, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o600], ofItemAtPath: directory.path + "/" + name)
   }
 
   /// As if the others had lived longer, or less long.
@@ -65,6 +67,35 @@ struct `A verifier that is started again` {
     try one.putBack(Verifier.copied)
     try Verifier("command", in: own).database.distrust()
     #expect(try start("one").distrust() == 1)
+  }
+
+  /// The number was raised for the restore before, which this one has not seen: so it says nothing
+  /// of what another one let in since.
+  @Test func `finds a second restore also where the first one was found meanwhile`() throws {
+    let one = try start("one")
+    let two = try start("two")
+    let name = try one.enroll(.hotp)
+    try one.beat()
+    try one.copyTables()
+    try two.beat()
+    _ = try start("one")
+    try one.putBack(Verifier.copied)
+    let found = try start("one")
+    #expect(try one.distrust() == 1)
+    try age("two", by: -60, one)
+    for _ in 0..<6 { try found.beat() }
+    #expect(try found.type(code(10), as: name).isIn)
+    try one.copyTables()
+    #expect(try found.type(code(11), as: name).isIn)
+    try one.putBack(Verifier.copied)
+    let again = try start("two")
+    #expect(try one.distrust() == 2)
+    #expect(try !again.type(code(11), as: name).isIn)
+    // The same of one that was cut off meanwhile.
+    try one.putBack(Verifier.copied)
+    try two.database.watch()
+    #expect(soon { !two.complaints.isEmpty && !two.database.isAway })
+    #expect(try one.distrust() == 2)
   }
 
   @Test func `distrusts nothing, in any order`() throws {

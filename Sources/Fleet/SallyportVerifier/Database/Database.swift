@@ -51,6 +51,8 @@ package final class Database: Sendable {
     var server: [UInt8]?
     /// The last number acknowledged to each worker, and as `witness` that of the row in `state`.
     var acknowledged: [Int: Acknowledged] = [:]
+    /// The number of row 0 of each other verifier, as it was read last.
+    var others: [[UInt8]: UInt64] = [:]
     /// The highest number of distrust that was seen.
     var highest: UInt64 = 0
     /// Saves are lost that were acknowledged under this number of distrust or a lower one: only a

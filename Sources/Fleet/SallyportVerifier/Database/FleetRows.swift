@@ -141,10 +141,14 @@ extension Database {
   /// Writes down that what was saved may be lost: no code up to now counts any more. A clock that
   /// was not compared with the others since this verifier began does not say when that is. `lost`:
   /// not where another verifier has done so since this number of distrust; nil: in any case.
+  /// Returns whether it did.
+  @discardableResult
   func distrust(by line: DatabaseConnection, unlessAbove lost: UInt64? = nil) throws(DatabaseFault)
+    -> Bool
   {
     let isCompared = books.withLock { $0.server != nil && !$0.isAside }
-    try distrust(by: line, upTo: isCompared ? clock() : fleetTime(by: line), unlessAbove: lost)
+    let time = try isCompared ? clock() : fleetTime(by: line)
+    return try distrust(by: line, upTo: time, unlessAbove: lost)
   }
 
   /// The latest time of a clock by which codes were verified, in milliseconds since 1970: this
@@ -172,12 +176,13 @@ extension Database {
     }
   }
 
+  @discardableResult
   private func distrust(
     by line: DatabaseConnection, upTo time: Int64, unlessAbove lost: UInt64? = nil
-  ) throws(DatabaseFault) {
+  ) throws(DatabaseFault) -> Bool {
     for _ in 0..<8 {
       let old = try fleet(by: line)
-      if let lost, old.distrust > lost { return }
+      if let lost, old.distrust > lost { return false }
       var new = old
       new.distrust = DistrustNumber.next(
         after: books.withLock { $0.highest }, at: time / 1000)
@@ -195,7 +200,7 @@ extension Database {
       guard rows.number(0, 0) == 1 else { continue }
       books.withLock { ($0.fleet, $0.highest) = ((seals.new, new), new.distrust) }
       alert("saves are lost, or may be: all codes up to now count as used")
-      return
+      return true
     }
     throw .unusable("other verifiers keep changing the fleet row")
   }

@@ -120,7 +120,7 @@ enum Statement {
   /// $1 verifier: the rows that the others say of themselves, and whether each lives.
   static let others = """
     SELECT verifier, posted, clock, (extract(epoch FROM now) * 1000)::bigint,
-      (now > clock_timestamp() - interval '10 s') FROM worker
+      (now > clock_timestamp() - interval '10 s'), n FROM worker
     WHERE worker = 0 AND verifier <> $1
     """
 

@@ -46,7 +46,7 @@ extension Database {
   /// For how long a verifier that is silent counts as one that lives, in milliseconds.
   static let lifetime: Int64 = 10_000
   /// How long a verifier that runs waits for the others, in milliseconds.
-  private static let patienceWithOthers: UInt64 = 3000
+  static let patienceWithOthers: UInt64 = 3000
 
   /// Compares what was acknowledged with what this server has, and waits until the others have done
   /// so. Where something is lost, or may be, it is written down that no code up to now counts.
@@ -62,7 +62,7 @@ extension Database {
       if own.posted == connection.server { return believe(own) }
       if own.posted != nil, memory?.record == nil { try distrust(by: connection) }
     }
-    if !isRestarted, let lost { try distrust(by: connection, unlessAbove: lost) }
+    if !isRestarted, let lost { try answerLoss(under: lost, by: connection) }
     believe(own)
     try post(connection, least: least)
     // Nobody waits yet for one that starts.
@@ -132,14 +132,18 @@ extension Database {
   }
 
   /// Compares the clocks; where this one is off, logins are refused from now on.
-  fileprivate func look(_ clocks: inout ClockWatch, by connection: DatabaseConnection)
+  func look(_ clocks: inout ClockWatch, by connection: DatabaseConnection)
     throws(DatabaseFault)
   {
     let before = clock()
     let time = try beat(connection)
     let mine = ClockWatch.offset(before, clock(), from: time)
-    let others = try others(by: connection).filter(\.isAlive)
-    clocks.look(self, mine, others.map { $0.clock - $0.time })
+    let others = try others(by: connection)
+    books.withLock { books in
+      let numbers = others.map { ($0.name, $0.n) }
+      books.others = Dictionary(numbers, uniquingKeysWith: { $1 })
+    }
+    clocks.look(self, mine, others.filter(\.isAlive).map { $0.clock - $0.time })
   }
 
   func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
@@ -156,6 +160,8 @@ struct Other {
   let clock: Int64
   let time: Int64
   let isAlive: Bool
+  /// Of its row, which each time that it says something raises.
+  let n: UInt64
 
   init(_ rows: Rows, _ row: Int) {
     name = rows.bytes(row, 0) ?? []
@@ -163,6 +169,7 @@ struct Other {
     clock = Int64(clamping: rows.number(row, 2) ?? 0)
     time = Int64(clamping: rows.number(row, 3) ?? 0)
     isAlive = rows.bytes(row, 4) == [1]
+    n = rows.number(row, 5) ?? 0
   }
 }
 

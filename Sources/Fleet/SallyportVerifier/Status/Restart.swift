@@ -4,7 +4,7 @@ import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
-// What a verifier that is started makes of the database that it finds.
+// What a verifier that is started, or finds a loss, makes of the database that it finds.
 extension Database {
   /// How many of its marks a verifier may not have written down when it was killed.
   private static var unwritten: UInt64 { 3 }
@@ -21,11 +21,11 @@ extension Database {
       books.withLock { $0.highest = max($0.highest, record.distrust) }
       if mark < record.mark || number < record.distrust {
         alert("rows of the database went back while this verifier was stopped")
-        try distrust(by: connection, unlessAbove: record.distrust)
-        return false
+        // Where the number is higher, another loss may have raised it, before the restore.
+        if try distrust(by: connection, unlessAbove: record.distrust) { return false }
       }
       // Else this machine was put back, or copied.
-      let isOwn = mark - record.mark <= Self.unwritten
+      let isOwn = mark < record.mark || mark - record.mark <= Self.unwritten
       if isOwn, try others(by: connection).allSatisfy({ $0.time <= own.time + Self.slack }) {
         return true
       }
@@ -33,18 +33,36 @@ extension Database {
       // A new one, or one of the former version until now.
       return true
     }
-    if try isVouched(by: connection) { return true }
-    alert("no verifier is there that can say that the database did not go back")
-    try distrust(by: connection, unlessAbove: number)
-    return false
+    return try isVouched(by: connection, within: patienceAtStart)
+  }
+
+  /// By how much the number of another verifier's row may be above the one that this verifier read
+  /// last, while both find one loss.
+  private static var meanwhile: UInt64 { 4 }
+
+  /// Saves are gone that were acknowledged to this verifier, which runs, under this number of
+  /// distrust or a lower one: no code up to now counts. Where the number is higher already, another
+  /// verifier has found that, or an earlier loss.
+  func answerLoss(under lost: UInt64, by connection: DatabaseConnection) throws(DatabaseFault) {
+    if try distrust(by: connection, unlessAbove: lost) { return }
+    let known = books.withLock { $0.others }
+    let isSame = try others(by: connection).allSatisfy { other in
+      let last = known[other.name] ?? 0
+      return other.n >= last && other.n - last <= Self.meanwhile
+    }
+    if isSame { return }
+    _ = try isVouched(by: connection, within: Self.patienceWithOthers)
   }
 
   /// Whether another one answers hosts: it says that it lives while this one looks. It has seen the
-  /// database without a gap, or been told the same way.
-  private func isVouched(by connection: DatabaseConnection) throws(DatabaseFault) -> Bool {
-    let first = try others(by: connection)
+  /// database without a gap, or been told the same way. Where none does, it is written down that no
+  /// code up to now counts. `patience`: milliseconds.
+  private func isVouched(by connection: DatabaseConnection, within patience: UInt64)
+    throws(DatabaseFault) -> Bool
+  {
+    let (first, number) = (try others(by: connection), books.withLock { $0.highest })
     note(.notice, "waiting for a verifier that was there until later than this one")
-    let end = sys_monotonic() + patienceAtStart * 1_000_000
+    let end = sys_monotonic() + patience * 1_000_000
     repeat {
       _ = poll(nil, 0, 200)
       let isThere = try others(by: connection).contains { other in
@@ -53,6 +71,8 @@ extension Database {
       }
       if isThere { return true }
     } while sys_monotonic() < end
+    alert("no verifier is there that can say that the database did not go back")
+    try distrust(by: connection, unlessAbove: number)
     return false
   }
 }

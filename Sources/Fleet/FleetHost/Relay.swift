@@ -15,9 +15,10 @@ package protocol OfflineReserve: Sendable {
   func stop()
   /// nil: not served.
   func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer?
-  /// Whether a verifier may be asked about this person now: not before it is known to have what was
-  /// used of his while it was away. Throws where that cannot be, as with this host unknown.
-  func mayAsk(_ name: UserName, within milliseconds: UInt64) throws(TransportFault) -> Bool
+  /// Reports what was used of this person's while no verifier could be asked: before one has it,
+  /// none may be asked about him. Throws where that cannot be, as with this host unknown.
+  func report(_ name: UserName, within milliseconds: UInt64) throws(TransportFault)
+    -> ReserveReport
   /// No verifier could be asked.
   func noteAway()
   /// Whether verifiers have confirmed all of them since then.
@@ -26,6 +27,16 @@ package protocol OfflineReserve: Sendable {
   func use(_ typed: Secret, of name: UserName)
   /// Somebody was let in by a verifier; `backupCode`: by one of these codes.
   func fetch(_ name: UserName, after backupCode: Bool)
+}
+
+/// What became of the report of what was used of a person's while no verifier could be asked.
+package enum ReserveReport: Sendable {
+  /// The fleet has it; or there is nothing.
+  case taken
+  /// The fleet answers, and has not taken it: it cannot believe its rows of him.
+  case notTaken
+  /// It could not be asked, or the reserve could not be read.
+  case away
 }
 
 /// Asks the verifiers of the fleet for programs of this machine.
@@ -119,8 +130,14 @@ package struct Relay: FleetSide {
     guard question.hasTimeToAsk else { return tooLate(question, log) }
     if let reserve, let account = question.account {
       do throws(TransportFault) {
-        let mayAsk = try reserve.mayAsk(account.name, within: question.millisecondsToAsk)
-        guard mayAsk else { return .away }
+        switch try reserve.report(account.name, within: question.millisecondsToAsk) {
+        case .taken: break
+        case .away: return .away
+        case .notTaken:
+          // It is there, and another host may hold the same codes.
+          log(.error, question.refused("the fleet has not taken which codes were used here"))
+          return .answer(.trouble(mayBeTheCallers: false))
+        }
       } catch {
         return result(of: error, question, log)
       }

@@ -117,25 +117,26 @@ package final class ReserveSync: Sendable {
     ring()
   }
 
-  /// Whether a verifier may be asked about this person now: not before it is known to have what was
-  /// used here of his. Asks it, if that is not so, for no longer than that. Throws where this host
-  /// is none of the fleet: another verifier, which knows it, would not know what was used.
-  package func mayAsk(_ name: UserName, within milliseconds: UInt64) throws(TransportFault) -> Bool
+  /// Reports what was used here of this person's, if no verifier is known to have it, for no longer
+  /// than that. Throws where this host is none of the fleet.
+  package func report(_ name: UserName, within milliseconds: UInt64) throws(TransportFault)
+    -> ReserveReport
   {
     let progress: Progress
     do throws(StoreTrouble) {
-      guard try reserve.isPending(name) else { return true }
+      guard try reserve.isPending(name) else { return .taken }
       let stored = try reserve.store.storedName(of: name)
       progress = try bringUp([stored], within: milliseconds)
-      if progress == .done { return try !reserve.isPending(name) }
+      if progress == .done { return try reserve.isPending(name) ? .notTaken : .taken }
     } catch {
       complain(error)
-      return false
+      return .away
     }
     switch progress {
     case .stranger: throw .stranger
     case .revoked: throw .revoked
-    case .done, .away, .garbled: return false
+    case .done, .garbled: return .notTaken
+    case .away: return .away
     }
   }
 

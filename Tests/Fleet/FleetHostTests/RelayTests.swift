@@ -342,7 +342,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
   }
 
   @Test func `is not asked before it knows what was used here`() throws {
-    let (line, reserve) = (ScriptedVerifiers(accepted), ScriptedReserve(mayAsk: false))
+    let (line, reserve) = (ScriptedVerifiers(accepted), ScriptedReserve(report: .away))
     #expect(try ask(handler(line, reserve), try attempt()) == accepted)
     #expect(line.asked.withLock { $0 }.isEmpty && reserve.verbs.withLock { $0 } == ["attempt"])
   }

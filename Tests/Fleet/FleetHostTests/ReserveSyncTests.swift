@@ -52,11 +52,11 @@ import Testing
     try host.logIn("bob")
     host.fleet.change { $0.isCut = true }
     #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
-    #expect(try !host.keeper.mayAsk(name("alice"), within: 100))
-    #expect(try host.keeper.mayAsk(name("bob"), within: 100))
+    #expect(try host.keeper.report(name("alice"), within: 100) == .away)
+    #expect(try host.keeper.report(name("bob"), within: 100) == .taken)
     host.fleet.change { $0.isCut = false }
     #expect(host.fleet.used("alice") == 0)
-    #expect(try host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.keeper.report(name("alice"), within: 100) == .taken)
     #expect(host.fleet.used("alice") == 1)
     #expect(try !host.restarted().isPending(name("alice")))
   }
@@ -99,7 +99,7 @@ import Testing
       $0.isCut = false
       $0.people[Array("alice".utf8)]?.used = 2
     }
-    #expect(try host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.keeper.report(name("alice"), within: 100) == .taken)
     #expect(try host.entry("alice")?.used == 3 && host.fleet.used("alice") == 3)
     #expect(try !host.restarted().isPending(name("alice")))
   }
@@ -129,7 +129,10 @@ import Testing
     _ = try host.type(first, as: "alice")
     host.fleet.change { ($0.isCut, $0.disbelieves) = (false, true) }
     host.keeper.work()
-    #expect(try !host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.keeper.report(name("alice"), within: 100) == .notTaken)
+    host.fleet.change { $0.garbage = [] }
+    #expect(try host.keeper.report(name("alice"), within: 100) == .notTaken)
+    host.fleet.change { $0.garbage = nil }
     #expect(try host.reserve.isPending(name("alice")) && host.fleet.used("alice") == 0)
     host.fleet.change { $0.disbelieves = false }
     host.keeper.work()
@@ -141,7 +144,7 @@ import Testing
     try host.logIn("alice")
     host.fleet.change { $0.isDatabaseAway = true }
     _ = try host.type(first, as: "alice")
-    #expect(try !host.keeper.mayAsk(name("alice"), within: 100))
+    #expect(try host.keeper.report(name("alice"), within: 100) == .away)
     #expect(host.keeper.work() == ReserveSync.Pace().probing)
     host.fleet.change { $0.isDatabaseAway = false }
     #expect(host.keeper.work() == ReserveSync.Pace().pinging)
@@ -267,7 +270,7 @@ import Testing
     #expect(try host.reserve.isPending(try name("alice")))
     // Another verifier, which knows this host, does not know what was used here.
     #expect(throws: TransportFault.stranger) {
-      try host.keeper.mayAsk(name("alice"), within: 1000)
+      try host.keeper.report(name("alice"), within: 1000)
     }
     #expect(!host.keeper.isConfirmed)
     host.fleet.change { $0.isStranger = false }

@@ -54,10 +54,10 @@ final class ScriptedReserve: OfflineReserve {
   let contexts = Locked<[LoginContext]>([])
   let accounts = Locked<[Account?]>([])
   let timesAway = Locked(0)
-  let mayAsk: Bool
+  let report: ReserveReport
 
-  init(_ outcome: Outcome = .accepted(.backupCode(left: 2)), mayAsk: Bool = true) {
-    (self.outcome, self.mayAsk) = (outcome, mayAsk)
+  init(_ outcome: Outcome = .accepted(.backupCode(left: 2)), report: ReserveReport = .taken) {
+    (self.outcome, self.report) = (outcome, report)
   }
 
   func answer(_ question: LoginQuestion) throws(StoreTrouble) -> ServiceAnswer? {
@@ -80,7 +80,7 @@ final class ScriptedReserve: OfflineReserve {
   let starts = Locked(0)
   func start() { starts.withLock { $0 += 1 } }
   func stop() {}
-  func mayAsk(_ name: UserName, within milliseconds: UInt64) -> Bool { mayAsk }
+  func report(_ name: UserName, within milliseconds: UInt64) -> ReserveReport { report }
   func noteAway() { timesAway.withLock { $0 += 1 } }
   let confirmed = Locked(false)
   var isConfirmed: Bool { confirmed.withLock { $0 } }

@@ -54,6 +54,18 @@ import Testing
     #expect(lines.withLock { $0 }.isEmpty)
   }
 
+  /// Another host may hold the same codes.
+  // decisive
+  @Test func `is not good here where the fleet is there, and has not taken what was used`() throws {
+    #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
+    host.fleet.change { ($0.isCut, $0.disbelieves) = (false, true) }
+    #expect(try type(second) == .trouble(mayBeTheCallers: false))
+    #expect(try host.entry("alice")?.used == 1)
+    host.fleet.change { $0.disbelieves = false }
+    #expect(try type(second) == .outcome(.accepted(.backupCode(left: 1))))
+    #expect(try host.entry("alice")?.used == 3)
+  }
+
   @Test func `has not to go up before a verifier is asked again`() throws {
     _ = try type(first)
     #expect(try !host.reserve.isPending(name("alice")))

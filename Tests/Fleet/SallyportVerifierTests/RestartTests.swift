@@ -99,8 +99,9 @@ struct `A verifier that is started again` {
   }
 
   @Test func `distrusts nothing, in any order`() throws {
-    _ = try start("one")
+    let one = try start("one")
     let two = try start("two")
+    try one.beat()
     #expect(try start("two").distrust() == 0)
     #expect(try start("one").distrust() == 0)
     #expect(two.complaints.isEmpty)
@@ -119,13 +120,28 @@ struct `A verifier that is started again` {
   @Test func `waits for the one that was there longer`() throws {
     let one = try start("one")
     let two = try start("two")
+    try one.beat()
+    for _ in 0..<3 { try two.beat() }
+    // Whatever the database's clock says.
     try age("two", by: -60, one)
-    try age("one", by: -120, one)
     // Nobody comes: what two has let in nobody can say.
     #expect(try start("one").distrust() == 1)
-    try age("one", by: -120, one)
+    for _ in 0..<3 { try two.beat() }
     try two.database.watch()
     #expect(try start("one").distrust() == 1)
+  }
+
+  /// It says nothing of the others: they are compared by the database's clock.
+  @Test func `reads its record of a former version`() throws {
+    let one = try start("one")
+    let two = try start("two")
+    for (older, distrust) in [("two", 0), ("one", 1)] as [(String, UInt64)] {
+      for _ in 0..<3 { try two.beat() }
+      try age(older, by: -60, one)
+      let lines = try record(of: "one").split(separator: "\n").prefix { !$0.hasPrefix("other") }
+      try write(lines.joined(separator: "\n") + "\n", of: "one")
+      #expect(try start("one").distrust() == distrust)
+    }
   }
 
   @Test(arguments: [false, true])

@@ -96,6 +96,7 @@ package final class Database: Sendable {
       throw .system("getrandom", path: "", errno: EIO)
     }
     losses = try ServiceError.check(service_counter(), "eventfd")
+    if let others = self.memory?.record?.others { books.withLock { $0.others = others } }
   }
 
   deinit { close(losses) }

@@ -11,6 +11,9 @@ final class Memory: Sendable {
     var mark: UInt64
     /// The highest distrust that was ever there.
     var distrust: UInt64
+    /// The number of row 0 of each other verifier, as it was read last; nil: the file is one of
+    /// before they were in it.
+    var others: [[UInt8]: UInt64]?
   }
 
   /// What the file said when this verifier was started; nil: there is none that can be read.
@@ -31,20 +34,36 @@ final class Memory: Sendable {
 
   /// A file with anything else is none.
   private static func read(_ path: String) -> Record? {
-    guard let content = try? PrivateFile.read(path, upTo: 4096) else { return nil }
+    guard let content = try? PrivateFile.read(path, upTo: 1 << 20) else { return nil }
     let text = content.bytes(in: 0..<content.count)
-    let values = text.split(separator: UInt8(ascii: "\n")).suffix(2).compactMap { line in
-      line.split(separator: UInt8(ascii: " ")).last.flatMap {
-        UInt64(String(decoding: $0, as: UTF8.self))
-      }
+    guard text.starts(with: head.utf8) else { return nil }
+    // Each is a word, a sign, a number, and the rest: a name.
+    let lines = text.dropFirst(head.utf8.count).split(separator: UInt8(ascii: "\n")).map {
+      $0.split(separator: UInt8(ascii: " "), maxSplits: 3)
     }
-    guard values.count == 2 else { return nil }
-    let record = Record(mark: values[0], distrust: values[1])
+    let numbers = lines.compactMap { line in
+      line.count > 2 ? UInt64(String(decoding: line[2], as: UTF8.self)) : nil
+    }
+    guard numbers.count == lines.count, numbers.count >= 2 else { return nil }
+    var record = Record(mark: numbers[0], distrust: numbers[1])
+    let others = zip(lines, numbers).dropFirst(2).filter { $0.0.count == 4 }
+    let hasThem = numbers.count > 2
+    if hasThem {
+      record.others = Dictionary(
+        others.map { (Array($0.0[3]), $0.1) }, uniquingKeysWith: { $1 })
+    }
     return bytes(of: record) == text ? record : nil
   }
 
+  /// `others` is the number of the lines that follow it.
   private static func bytes(of record: Record) -> [UInt8] {
-    Array((head + "mark = \(record.mark)\ndistrust = \(record.distrust)\n").utf8)
+    var text = Array((head + "mark = \(record.mark)\ndistrust = \(record.distrust)\n").utf8)
+    guard let others = record.others else { return text }
+    text += Array("others = \(others.count)\n".utf8)
+    for (name, n) in others.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+      text += Array("other = \(n) ".utf8) + name + [UInt8(ascii: "\n")]
+    }
+    return text
   }
 
   /// Where it cannot be written the next start does as if the file were lost.

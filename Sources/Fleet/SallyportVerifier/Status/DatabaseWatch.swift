@@ -82,6 +82,24 @@ extension Database {
 
   private func post(_ connection: DatabaseConnection, least: UInt64) throws(DatabaseFault) {
     _ = try beat(connection, posting: true, least: least)
+    _ = try noteOthers(by: connection)
+  }
+
+  /// What the others say now, which is kept for the next start.
+  private func noteOthers(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
+    defer {
+      let record = books.withLock { books in
+        Memory.Record(
+          mark: books.acknowledged[Books.witness]?.n ?? 0, distrust: books.highest,
+          others: books.others)
+      }
+      memory?.keep(record, of: self)
+    }
+    let others = try others(by: connection)
+    books.withLock { books in
+      books.others = Dictionary(others.map { ($0.name, $0.n) }, uniquingKeysWith: { $1 })
+    }
+    return others
   }
 
   /// Tells the others of this verifier, and what the database's clock said, in milliseconds.
@@ -113,7 +131,6 @@ extension Database {
       lose("rows of the database went back")
       throw .away
     }
-    memory?.keep(Memory.Record(mark: seen, distrust: books.withLock { $0.highest }), of: self)
     return Int64(clamping: time)
   }
 
@@ -138,17 +155,14 @@ extension Database {
     let before = clock()
     let time = try beat(connection)
     let mine = ClockWatch.offset(before, clock(), from: time)
-    let others = try others(by: connection)
-    books.withLock { books in
-      let numbers = others.map { ($0.name, $0.n) }
-      books.others = Dictionary(numbers, uniquingKeysWith: { $1 })
-    }
+    let others = try noteOthers(by: connection)
     clocks.look(self, mine, others.filter(\.isAlive).map { $0.clock - $0.time })
   }
 
   func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
     let rows = try connection.ask(Statement.others, [.text(verifier)])
-    return (0..<rows.count).map { Other(rows, $0) }
+    // Nobody else's name is one of a verifier.
+    return (0..<rows.count).map { Other(rows, $0) }.filter { Label($0.name) != nil }
   }
 }
 

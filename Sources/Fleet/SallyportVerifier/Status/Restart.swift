@@ -9,8 +9,8 @@ extension Database {
   /// How many of its marks a verifier may not have written down when it was killed.
   private static var unwritten: UInt64 { 3 }
   /// By how much the last signs of life of verifiers differ that were stopped at the same time, in
-  /// milliseconds.
-  private static var slack: Int64 { 4000 }
+  /// milliseconds, and how often one may say that it is there within that time.
+  private static var slack: (time: Int64, times: UInt64) { (4000, 2) }
 
   /// Whether nothing went back since this verifier was stopped, as far as can be said. Where
   /// something has, or nobody can say, it is written down that no code up to now counts.
@@ -19,16 +19,26 @@ extension Database {
     let (number, mark) = (books.withLock { $0.highest }, own.numbers[Books.witness] ?? 0)
     if let record = memory.record {
       books.withLock { $0.highest = max($0.highest, record.distrust) }
-      if mark < record.mark || number < record.distrust {
+      let wentBack = mark < record.mark || number < record.distrust
+      if wentBack {
         alert("rows of the database went back while this verifier was stopped")
         // Where the number is higher, another loss may have raised it, before the restore.
         if try distrust(by: connection, unlessAbove: record.distrust) { return false }
       }
       // Else this machine was put back, or copied.
       let isOwn = mark < record.mark || mark - record.mark <= Self.unwritten
-      if isOwn, try others(by: connection).allSatisfy({ $0.time <= own.time + Self.slack }) {
-        return true
-      }
+      let others = try others(by: connection)
+      // Of rows that went back their own times are all that there is.
+      let isLast =
+        if let known = record.others, !wentBack {
+          others.allSatisfy { other in
+            let last = known[other.name] ?? 0
+            return other.n <= last || other.n - last <= Self.slack.times
+          }
+        } else {
+          others.allSatisfy { $0.time <= own.time + Self.slack.time }
+        }
+      if isOwn, isLast { return true }
     } else if mark == 0 {
       // A new one, or one of the former version until now.
       return true

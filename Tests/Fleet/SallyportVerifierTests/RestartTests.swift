@@ -131,6 +131,15 @@ struct `A verifier that is started again` {
     #expect(try start("one").distrust() == 1)
   }
 
+  @Test func `believes who is there of another server, too`() throws {
+    let one = try start("one")
+    let two = try start("two")
+    _ = try one.ask("UPDATE worker SET posted = 'before' WHERE verifier = 'one'")
+    try FileManager.default.removeItem(atPath: directory.path + "/one")
+    try two.database.watch()
+    #expect(try start("one").distrust() == 0)
+  }
+
   /// It says nothing of the others: they are compared by the database's clock.
   @Test func `reads its record of a former version`() throws {
     let one = try start("one")

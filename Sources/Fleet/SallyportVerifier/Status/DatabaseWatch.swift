@@ -58,9 +58,8 @@ extension Database {
     let (isRestarted, least, lost) = books.withLock {
       ($0.server == nil, $0.acknowledged.values.map(\.n).max() ?? 0, $0.lost(in: own.numbers))
     }
-    if isRestarted, try remembers(own, by: connection) {
-      if own.posted == connection.server { return believe(own) }
-      if own.posted != nil, memory?.record == nil { try distrust(by: connection) }
+    if isRestarted, try remembers(own, by: connection), own.posted == connection.server {
+      return believe(own)
     }
     if !isRestarted, let lost { try answerLoss(under: lost, by: connection) }
     believe(own)

@@ -15,9 +15,8 @@ extension Database {
   /// Whether nothing went back since this verifier was stopped, as far as can be said. Where
   /// something has, or nobody can say, it is written down that no code up to now counts.
   func remembers(_ own: OwnRows, by connection: DatabaseConnection) throws(DatabaseFault) -> Bool {
-    guard let memory else { return true }
     let (number, mark) = (books.withLock { $0.highest }, own.numbers[Books.witness] ?? 0)
-    if let record = memory.record {
+    if let record = memory?.record {
       books.withLock { $0.highest = max($0.highest, record.distrust) }
       let wentBack = mark < record.mark || number < record.distrust
       if wentBack {
@@ -39,9 +38,11 @@ extension Database {
           others.allSatisfy { $0.time <= own.time + Self.slack.time }
         }
       if isOwn, isLast { return true }
-    } else if mark == 0 {
-      // A new one, or one of the former version until now.
-      return true
+    } else if mark == 0 || memory == nil {
+      // A new one, or one of the former version until now: of another server that knows nothing.
+      if own.posted == nil || own.posted == connection.server { return true }
+      try distrust(by: connection)
+      return false
     }
     return try isVouched(by: connection, within: patienceAtStart)
   }

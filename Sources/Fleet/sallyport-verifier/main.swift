@@ -158,6 +158,7 @@ struct Run: ParsableCommand {
       ServiceLog.info("started: listens on \(server.address.text)")
       service_wait_for_end()
       let isDone = server.stop()
+      if isDone { database.leave() }
       ServiceLog.info(isDone ? "stopped" : "stopped, with questions unanswered")
     } catch {
       throw (error as? ServiceError).map { Failure($0.text) } ?? error

@@ -26,7 +26,7 @@ extension Verifier {
   }
 
   /// As if it had connected to another server.
-  fileprivate func meetAnotherServer() {
+  func meetAnotherServer() {
     database.books.withLock { $0.server = Array("another".utf8) }
     database.lose("a test")
   }

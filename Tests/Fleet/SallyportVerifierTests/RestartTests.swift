@@ -140,6 +140,28 @@ struct `A verifier that is started again` {
     #expect(try start("one").distrust() == 0)
   }
 
+  /// As where a machine with PostgreSQL and a verifier is started again.
+  @Test(arguments: [false, true])
+  func `says before that it stops, and nobody waits for it over another server`(_ says: Bool)
+    throws
+  {
+    let one = try start("one")
+    let two = try start("two")
+    try one.database.watch()
+    if says {
+      try two.database.watch()
+      two.database.leave()
+    }
+    _ = try one.ask(
+      "UPDATE worker SET posted = 'before', now = clock_timestamp() WHERE verifier = 'two'")
+    one.meetAnotherServer()
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() == (says ? 0 : 1))
+    #expect(try start("two").distrust() == (says ? 0 : 1))
+    let silent = "SELECT count(*) FROM worker WHERE worker = 0 AND clock IS NULL"
+    #expect(try one.ask(silent).number(0, 0) == 0)
+  }
+
   /// It says nothing of the others: they are compared by the database's clock.
   @Test func `reads its record of a former version`() throws {
     let one = try start("one")

@@ -38,6 +38,8 @@ package final class Database: Sendable {
   /// The watch sleeps on it: raised once each time that the database goes away.
   let losses: Int32
 
+  enum Leaving { case no, asked, done }
+
   /// What the verifier knows of its connections.
   struct Books: Sendable {
     var idle: [DatabaseConnection] = []
@@ -66,6 +68,8 @@ package final class Database: Sendable {
     var wentBack: [NameMark: UInt64] = [:]
     /// All logins are refused.
     var isAway = true
+    /// Whether it is to tell the others that it stops, and has.
+    var leaving = Leaving.no
     /// This verifier's clock is off.
     var isAside = false
     /// Of the database, with its seal, as it was found; nil where this verifier has no file.

@@ -96,7 +96,8 @@ enum Statement {
     \(count(7)) \(done)
     """
 
-  /// What a verifier says of itself every two seconds: $4 its clock in milliseconds, $5 the server
+  /// What a verifier says of itself every two seconds: $4 its clock in milliseconds (NULL: it has
+  /// stopped, and all that it saved was acknowledged before), $5 the server
   /// that it has checked (NULL: as before), $6 the least that its numbers may be, $7 its version.
   /// Gives both numbers, of its row here and of its own in `state`, and the row of the fleet.
   static let beat = """

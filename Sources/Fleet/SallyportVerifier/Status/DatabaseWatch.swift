@@ -67,12 +67,13 @@ extension Database {
     // Nobody waits yet for one that starts.
     let patience = isRestarted ? patienceAtStart : Self.patienceWithOthers
     let (end, known) = (sys_monotonic() + patience * 1_000_000, books.withLock { $0.highest })
-    var missing = try others(by: connection).missing(connection.server, besides: own)
-    while !missing.isEmpty, sys_monotonic() < end {
-      _ = poll(nil, 0, 50)
-      missing = try others(by: connection).missing(connection.server, besides: own)
+    func isMissing() throws(DatabaseFault) -> Bool {
+      // One that starts does not know whether another one was started since it had stopped.
+      let others = try others(by: connection).filter { isRestarted || $0.clock != nil }
+      return !others.missing(connection.server, besides: own).isEmpty
     }
-    guard !missing.isEmpty else { return }
+    while try isMissing(), sys_monotonic() < end { _ = poll(nil, 0, 50) }
+    guard try isMissing() else { return }
     try distrust(by: connection, unlessAbove: known)
     try post(connection, least: 0)
   }
@@ -85,7 +86,7 @@ extension Database {
   }
 
   /// What the others say now, which is kept for the next start.
-  private func noteOthers(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
+  fileprivate func noteOthers(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
     defer {
       let record = books.withLock { books in
         Memory.Record(
@@ -101,17 +102,27 @@ extension Database {
     return others
   }
 
+  /// The last that it does: tells the others that this verifier has stopped, with nothing asked
+  /// any more. So they know that nothing was acknowledged to it that another server may lack.
+  package func leave() {
+    books.withLock { $0.leaving = .asked }
+    service_count_up(losses, 1)
+    let end = sys_monotonic() + UInt64(Self.patience) * 1_000_000
+    while books.withLock({ $0.leaving != .done }), sys_monotonic() < end { _ = poll(nil, 0, 5) }
+  }
+
   /// Tells the others of this verifier, and what the database's clock said, in milliseconds.
-  fileprivate func beat(_ connection: DatabaseConnection, posting: Bool = false, least: UInt64 = 0)
-    throws(DatabaseFault) -> Int64
-  {
-    let mine = clock()
+  fileprivate func beat(
+    _ connection: DatabaseConnection, posting: Bool = false, least: UInt64 = 0,
+    isLast: Bool = false
+  ) throws(DatabaseFault) -> Int64 {
+    let mine: Value = isLast ? .null : .number(UInt64(clamping: clock()))
     let posted: Value = posting ? .text(connection.server) : .null
     let before = books.withLock { $0.highest }
     let rows = try connection.ask(
       Statement.beat,
       values(of: connection) + [
-        .number(UInt64(clamping: mine)), posted, .number(least), .number(Schema.number),
+        mine, posted, .number(least), .number(Schema.number),
       ])
     guard let time = rows.number(0, 0), let n = rows.number(0, 1), let seen = rows.number(0, 2)
     else { throw .broken("an unrecognized answer") }
@@ -155,7 +166,9 @@ extension Database {
     let time = try beat(connection)
     let mine = ClockWatch.offset(before, clock(), from: time)
     let others = try noteOthers(by: connection)
-    clocks.look(self, mine, others.filter(\.isAlive).map { $0.clock - $0.time })
+    let offsets = others.filter(\.isAlive).compactMap { other in other.clock.map { $0 - other.time }
+    }
+    clocks.look(self, mine, offsets)
   }
 
   func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
@@ -169,8 +182,9 @@ extension Database {
 struct Other {
   let name: [UInt8]
   let posted: [UInt8]?
-  /// Its clock, and the database's at that time, in milliseconds.
-  let clock: Int64
+  /// Its clock, and the database's at that time, in milliseconds; no clock: it has stopped, and has
+  /// said so.
+  let clock: Int64?
   let time: Int64
   let isAlive: Bool
   /// Of its row, which each time that it says something raises.
@@ -179,7 +193,7 @@ struct Other {
   init(_ rows: Rows, _ row: Int) {
     name = rows.bytes(row, 0) ?? []
     posted = rows.bytes(row, 1)
-    clock = Int64(clamping: rows.number(row, 2) ?? 0)
+    clock = rows.number(row, 2).map { Int64(clamping: $0) }
     time = Int64(clamping: rows.number(row, 3) ?? 0)
     isAlive = rows.bytes(row, 4) == [1]
     n = rows.number(row, 5) ?? 0
@@ -229,8 +243,8 @@ private final class DatabaseWatch {
   @inline(never) func keep() {
     var isOver = false
     while !isOver {
-      turn()
-      isOver = database.losses < 0
+      if database.books.withLock({ $0.leaving == .asked }) { leave() } else { turn() }
+      isOver = database.books.withLock { $0.leaving == .done }
     }
   }
 
@@ -246,6 +260,16 @@ private final class DatabaseWatch {
     if database.books.withLock({ !$0.isAway }), let found = database.takeSuspicion() {
       compare(besides: found)
     }
+  }
+
+  private func leave() {
+    if database.books.withLock({ !$0.isAway }) {
+      asking { (connection) throws(DatabaseFault) in
+        _ = try database.beat(connection, isLast: true)
+        _ = try database.noteOthers(by: connection)
+      }
+    }
+    database.books.withLock { $0.leaving = .done }
   }
 
   /// Beats meanwhile, so that the others do not take this verifier for silent.

@@ -105,6 +105,21 @@ struct `What a database has lost` {
     }
   }
 
+  @Test(arguments: [-7200, 86_400] as [Int64])
+  func `is not dated where two clocks differ and nobody tells which is right`(_ ahead: Int64)
+    throws
+  {
+    let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+    let one = try Verifier("one", in: own)
+    _ = try one.ask("UPDATE worker SET posted = 'another'")
+    let fault = #expect(throws: DatabaseFault.self) {
+      try Verifier("one", in: own) { (now() + ahead) * 1000 }
+    }
+    #expect(fault?.text.contains("s off the database's, and no verifier tells") == true)
+    #expect(try one.distrust() == 0)
+    #expect(try Verifier("one", in: own).distrust() == 1)
+  }
+
   @Test func `is nothing where another server has all that was acknowledged`() throws {
     let one = try Verifier("one", in: own)
     try one.database.watch()

@@ -153,7 +153,8 @@ extension Database {
 
   /// The latest time of a clock by which codes were verified, in milliseconds since 1970: this
   /// verifier's, or the database's where other verifiers that live agree with that one alone. So
-  /// nobody who writes to the tables has another time written down.
+  /// nobody who writes to the tables has another time written down. Throws where the two differ and
+  /// nobody tells: for as long as one is ahead nobody would be let in.
   private func fleetTime(by line: DatabaseConnection) throws(DatabaseFault) -> Int64 {
     let rows = try line.ask(Statement.clocks)
     let mine = clock()
@@ -172,7 +173,13 @@ extension Database {
     switch (isAgreed(mine - there), isAgreed(0)) {
     case (true, false): return mine
     case (false, true): return there
-    case (true, true), (false, false): return max(mine, there)
+    case (true, true), (false, false):
+      guard abs(Double(mine) - Double(there)) <= Double(ClockWatch.most) else {
+        throw .unusable(
+          "codes are to be ended, this clock is \((mine - there) / 1000) s off the database's, and "
+            + "no verifier tells which is right: set them")
+      }
+      return max(mine, there)
     }
   }
 

@@ -232,6 +232,15 @@ struct `Rows that are put back under verifiers that run` {
     #expect(try fleet.one.ask(number).number(0, 0) ?? 0 > first)
   }
 
+  /// By a clock that was ahead. Else each login of who was saved under it would end codes again.
+  @Test func `are above the number of a state that was saved under a later one`() throws {
+    let fleet = try PutBack()
+    let later = DistrustNumber.next(after: 0, at: fleet.now + 86_400)
+    fleet.one.database.lose("a test", lost: later)
+    #expect(soon { !fleet.one.database.isAway })
+    #expect(try fleet.one.ask("SELECT distrust FROM fleet").number(0, 0) ?? 0 > later)
+  }
+
   @Test func `get numbers that grow with the time and with each other`() {
     #expect(DistrustNumber.next(after: 0, at: 1) == 1 << 20 | 1)
     #expect(DistrustNumber.next(after: 1 << 20 | 1, at: 1) == 1 << 20 | 2)

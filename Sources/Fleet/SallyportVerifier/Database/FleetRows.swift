@@ -191,8 +191,9 @@ extension Database {
       let old = try fleet(by: line)
       if let lost, old.distrust > lost { return false }
       var new = old
+      // A state that was saved under a later number must not be one of the future again.
       new.distrust = DistrustNumber.next(
-        after: books.withLock { $0.highest }, at: time / 1000)
+        after: max(books.withLock { $0.highest }, lost ?? 0), at: time / 1000)
       // What another verifier accepted by its clock, which may be ahead of this one's.
       new.distrusted = time / 1000 + ClockWatch.most / 1000
       let seals = try Self.sealing { () throws(CryptoError) in

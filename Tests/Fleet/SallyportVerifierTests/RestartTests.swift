@@ -1,6 +1,7 @@
 import Foundation
 import OneTimePassword
 import SallyportCore
+import SallyportSupport
 import TestSupport
 import Testing
 
@@ -160,6 +161,19 @@ struct `A verifier that is started again` {
     #expect(try start("two").distrust() == (says ? 0 : 1))
     let silent = "SELECT count(*) FROM worker WHERE worker = 0 AND clock IS NULL"
     #expect(try one.ask(silent).number(0, 0) == 0)
+  }
+
+  @Test func `has few marks that are not written down, however many saves there were`() throws {
+    let one = try start("one")
+    _ = try one.enroll()
+    _ = try one.ask("UPDATE worker SET n = 1000 WHERE worker > 0")
+    one.database.books.withLock { $0.acknowledged[1] = Acknowledged(n: 1000, distrust: 0) }
+    try one.database.watch()
+    one.meetAnotherServer()
+    #expect(soon { !one.database.isAway })
+    let mark = try one.ask("SELECT version FROM state WHERE name = '/verifier/one'").number(0, 0)
+    #expect(mark ?? .max < 100)
+    #expect(try one.distrust() == 0)
   }
 
   /// It says nothing of the others: they are compared by the database's clock.

@@ -97,8 +97,9 @@ enum Statement {
     """
 
   /// What a verifier says of itself every two seconds: $4 its clock in milliseconds (NULL: it has
-  /// stopped, and all that it saved was acknowledged before), $5 the server
-  /// that it has checked (NULL: as before), $6 the least that its numbers may be, $7 its version.
+  /// stopped, and all that it saved was acknowledged before), $5 the server that it has checked
+  /// (NULL: as before), $6 the least that its number here may be, $7 its version, $8 the least that
+  /// the one of its row in `state` may be.
   /// Gives both numbers, of its row here and of its own in `state`, and the row of the fleet.
   static let beat = """
     WITH counted AS (
@@ -110,8 +111,8 @@ enum Statement {
     named AS (
       INSERT INTO enrollment (name, body) VALUES (\(witness(1)), '') ON CONFLICT DO NOTHING),
     seen AS (
-      INSERT INTO state (name, version, body) VALUES (\(witness(1)), 1 + $6::bigint, '')
-      ON CONFLICT (name) DO UPDATE SET version = greatest(state.version, $6::bigint) + 1
+      INSERT INTO state (name, version, body) VALUES (\(witness(1)), 1 + $8::bigint, '')
+      ON CONFLICT (name) DO UPDATE SET version = greatest(state.version, $8::bigint) + 1
       RETURNING version)
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, n, seen.version,
       needs, writes, distrust, distrusted, seal, incarnation

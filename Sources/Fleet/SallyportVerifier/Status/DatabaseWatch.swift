@@ -118,11 +118,15 @@ extension Database {
   ) throws(DatabaseFault) -> Int64 {
     let mine: Value = isLast ? .null : .number(UInt64(clamping: clock()))
     let posted: Value = posting ? .text(connection.server) : .null
-    let before = books.withLock { $0.highest }
+    // Saves do not raise it, so that few of its numbers are not written down.
+    let (before, mark) = books.withLock {
+      ($0.highest, posting ? $0.acknowledged[Books.witness]?.n ?? 0 : 0)
+    }
     let rows = try connection.ask(
       Statement.beat,
       values(of: connection) + [
         mine, posted, .number(least), .number(Schema.number),
+        .number(mark),
       ])
     guard let time = rows.number(0, 0), let n = rows.number(0, 1), let seen = rows.number(0, 2)
     else { throw .broken("an unrecognized answer") }

@@ -15,6 +15,12 @@ extension Session {
     guard let pending = try enrolled(context), pending.enrollmentID == id else {
       throw .refused(.changed)
     }
+    // Nobody uses up a code for what the verifiers would refuse.
+    if context.policy.isFleet {
+      try found { () throws(StoreTrouble) in
+        try authority.rehearse(for: client.account, in: context)
+      }
+    }
     seenBefore = try seen()
     let taken = pending.shape.authenticators.map(\.name)
     let words = words(context)
@@ -146,8 +152,13 @@ extension Session {
     do throws(StoreTrouble) {
       amendment = try amended(change, pending, context)
     } catch {
-      // Whether it was made is not known: its first line stands alone.
       SessionLog.write(.error, .trouble(error, user: user.bytes, from: nil, .local(own: true)))
+      // A verifier that refuses a host has changed nothing.
+      if case .service(_, .notServed) = error {
+        act.note(.failed)
+        throw .refused(.failed)
+      }
+      // Whether it was made is not known: its first line stands alone.
       throw .refused(.unknown)
     }
     if case .done = amendment { act.note(.done) } else { act.note(.failed) }

@@ -20,7 +20,11 @@ private final class Answering: CodeAuthority {
   private var isChanged = false
 
   /// What it does not answer.
-  enum Loss { case nothing, firstChange, whateverFollows }
+  enum Loss {
+    case nothing, firstChange, whateverFollows
+    /// The verifiers refuse this host, from the beginning or with the change.
+    case right, rightMeanwhile
+  }
 
   init(_ store: Store, losing loss: Loss) {
     (self.store, records, self.loss) = (store, RecordAuthority(store: store), loss)
@@ -30,6 +34,7 @@ private final class Answering: CodeAuthority {
     _ change: EnrollmentChange, of user: UserName, _ pending: PendingLogin?,
     in context: LoginContext
   ) throws(StoreTrouble) -> Amendment {
+    if loss == .right || loss == .rightMeanwhile { throw Self.refused }
     var question = LoginQuestion(
       name: user.bytes, service: Array("sallyport".utf8), origin: .local, policy: context.policy,
       millisecondsLeft: 0, verb: .amend(change, to: pending?.enrollmentID ?? 0))
@@ -47,6 +52,8 @@ private final class Answering: CodeAuthority {
   }
 
   private static let lost = StoreTrouble.service(path: "/run/service", .unknown)
+
+  private static let refused = StoreTrouble.service(path: "/run/service", .notServed)
 
   // MARK: as from the files
 
@@ -77,6 +84,7 @@ private final class Answering: CodeAuthority {
     try records.remember(address, for: pending)
   }
   func rehearse(for account: Account, in context: LoginContext) throws(StoreTrouble) {
+    if loss == .right { throw Self.refused }
     try records.rehearse(for: account, in: context)
   }
   func countLogin(of account: Account, in context: LoginContext) throws(StoreTrouble) -> UInt32 {
@@ -278,6 +286,32 @@ extension Session: @unchecked Sendable {}
     for store in [visitor.store, visitor.files] { try store.create(enrollment, state) }
     let end = try visitor.ask(.status, typing: [])
     #expect(word(end) == "in-fleet", "\(end)")
+  }
+
+  @Test(arguments: [Answering.Loss.right, .rightMeanwhile])
+  fileprivate func `say that nothing was changed where the verifiers refuse the host`(
+    loss: Answering.Loss
+  ) throws {
+    let one = try #require(
+      VerbCase.all(on: .fleetSession).first {
+        $0.description == "another name changes nothing else"
+      })
+    let visitor = try Visitor(on: .fleetSession, losing: loss)
+    let (account, now) = (visitor.account, try Clock.now())
+    let (enrollment, state) = try #require(
+      try one.stored(for: account.name, uid: account.uid, at: now))
+    try visitor.store.create(enrollment, state)
+    let answers = one.typed(on: .fleetSession).map { word in
+      { (secret: Secret?) in try one.answer(word, at: now, new: secret) }
+    }
+    // No code is asked for, and used up, where it is known before.
+    let end = try visitor.ask(try change(one), typing: loss == .right ? [] : answers)
+    guard case .refused(.failed) = end else {
+      Issue.record("\(end)")
+      return
+    }
+    let stages = try visitor.acts().map { $0.split(separator: "=").last ?? "" }
+    #expect(stages == (loss == .right ? [] : ["will", "failed"]))
   }
 
   // decisive: the former ones are void by then

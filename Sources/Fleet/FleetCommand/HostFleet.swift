@@ -45,6 +45,7 @@ extension FleetEnvironment: FleetAccess {
         FleetFacts.Verifier(
           address: state.address.text, answer: state.outcome, text: report.say(state),
           clockOffset: state.status.map { $0.now.seconds - report.now.seconds })
-      }, breakGlass: try people.breakGlass(among: candidates), unasked: try people.unasked())
+      }, breakGlass: try people.breakGlass(among: candidates), unasked: try people.unasked(),
+      rights: (report.canVerify ? rights() : nil)?.lines.map { String($0.dropFirst(2)) } ?? [])
   }
 }

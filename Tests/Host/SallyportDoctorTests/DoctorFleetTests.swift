@@ -93,6 +93,18 @@ import Testing
     #expect(text.contains(names.count == 1 ? ": alice;" : ": alice and 2 more;"))
   }
 
+  @Test func `says what this host may do, and what is left of it`() {
+    var fleet = Self.fleet(.verifies)
+    fleet.rights = ["enrolls: 3 of 20 today", "takes: 0 of 10 today"]
+    let found = Self.findings { $0.fleet = fleet }
+    #expect(found.wrong == [])
+    #expect(
+      found.contains {
+        $0.id == "fleet-rights"
+          && $0.text.hasSuffix("in the fleet: enrolls: 3 of 20 today; takes: 0 of 10 today")
+      })
+  }
+
   @Test func `warns where nothing is asked of the fleet`() {
     let found = Self.findings { $0.isFleet = false }
     #expect(found.wrong == ["fleet-not-asked warning"])

@@ -33,8 +33,14 @@ package struct FleetFacts: Equatable {
   var breakGlass: [String]
   /// Users who are enrolled here, although the fleet verifies all their logins.
   var unasked: [String]
+  /// What this host may do beside asking, and how much of it is left, as `sallyport fleet status`
+  /// says it; empty where no verifier has said it.
+  var rights: [String]
 
-  package init(verifiers: [Verifier], breakGlass: [String], unasked: [String] = []) {
+  package init(
+    verifiers: [Verifier], breakGlass: [String], unasked: [String] = [], rights: [String] = []
+  ) {
     (self.verifiers, self.breakGlass, self.unasked) = (verifiers, breakGlass, unasked)
+    self.rights = rights
   }
 }

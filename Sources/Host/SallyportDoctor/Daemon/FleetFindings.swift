@@ -27,8 +27,16 @@ struct FleetFindings {
   private func findings(_ fleet: FleetFacts) -> [Finding] {
     let canVerify = fleet.verifiers.contains { $0.answer == .verifies }
     return fleet.verifiers.compactMap { finding($0, canVerify: canVerify) }
-      + [clock(fleet), fleet.breakGlass.isEmpty ? noBreakGlass : nil, unasked(fleet.unasked)]
-      .compactMap { $0 }
+      + [
+        clock(fleet), fleet.breakGlass.isEmpty ? noBreakGlass : nil, unasked(fleet.unasked),
+        rights(fleet.rights),
+      ].compactMap { $0 }
+  }
+
+  private func rights(_ rights: [String]) -> Finding? {
+    guard !rights.isEmpty else { return nil }
+    return .ok(
+      "fleet-rights", area, "what this host may do in the fleet: " + rights.joined(separator: "; "))
   }
 
   private func finding(_ verifier: FleetFacts.Verifier, canVerify: Bool) -> Finding? {

@@ -103,7 +103,14 @@ struct AllowHost: ParsableCommand {
       valueName: "time"))
   var time: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "With --for: for these people alone, a name on each line of the file.", valueName: "file"))
+  var people: String?
+
   func run() throws {
+    if people != nil, time == nil { throw Failure("--people is for --for: nobody has it for ever") }
+    let people = try people.map(names(in:)) ?? []
     try common.actAsOwner()
     let (name, right) = (try hostName(host), try hostRight(right))
     if most == 0 { throw Failure("--most 0: sallyport-verifier hosts deny \(host) \(right.word)") }
@@ -114,10 +121,29 @@ struct AllowHost: ParsableCommand {
     try common.setRights(of: name) { rights in
       if let until {
         (rights[right].more, rights[right].until) = (most ?? 100, until)
+        rights[right].people = people
       } else {
         rights[right].daily = most ?? right.usual
       }
     }
+  }
+
+  private func names(in path: String) throws -> [[UInt8]] {
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+      throw Failure("\(printable(path.utf8)): cannot be read, or is no text")
+    }
+    let names = try text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+      .filter { !$0.element.isEmpty }.map { number, line in
+        guard let name = UserName(Array(line.utf8)) else {
+          throw Failure("\(printable(path.utf8)):\(number + 1): a login name is expected")
+        }
+        return name.bytes
+      }
+    guard (1...HostRights.Allowance.mostPeople).contains(names.count) else {
+      let most = HostRights.Allowance.mostPeople
+      throw Failure("\(printable(path.utf8)): \(names.count) names; 1 to \(most) are expected")
+    }
+    return names
   }
 
   private func seconds(_ text: String) throws -> Int64 {

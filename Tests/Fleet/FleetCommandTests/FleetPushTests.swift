@@ -276,6 +276,28 @@ private struct Answer: Decodable {
     #expect(host.push("--all").status == 0)
   }
 
+  @Test func `stops all where the right is used up, and goes on with more of it`() throws {
+    let host = try MovingHost()
+    for name in ["daemon", "bin"] { _ = try host.bench.enroll(name) }
+    var rights = HostRights()
+    rights[.changes].daily = 20
+    let told = RightsAnswer.told(rights, used: [.init(), .init(daily: 20), .init()])
+    host.fleet.book.withLock {
+      $0.rights = told
+      $0.fault = (
+        "put", false,
+        .success(VerifierAnswer(to: .management, MoveAnswer.notAllowed.encoded() ?? []))
+      )
+    }
+    let done = host.push("--all")
+    #expect(done.status == 1 && host.fleet.asked == ["look", "put"])
+    #expect(done.aside.contains("has used up its right changes (20 a day) in the fleet"))
+    #expect(done.aside.contains("sallyport-verifier hosts allow web1 changes --for 1h"))
+    #expect(done.aside.contains("sallyport fleet push --all"))
+    #expect(done.aside.contains("  # goes on"))
+    #expect(host.push("--all").status == 0)
+  }
+
   @Test func `is for a host that enrolls, and for somebody who is here`() throws {
     let other = try MovingHost(enrolls: false)
     _ = try other.bench.enroll("daemon")

@@ -218,6 +218,64 @@ extension MovingFleet {
     }
   }
 
+  // MARK: the right
+
+  /// What the verifiers say of `takes`; nil: nothing.
+  private func told(
+    _ allowance: HostRights.Allowance, used: HostRights.Use = HostRights.Use()
+  ) -> RightsAnswer {
+    var rights = HostRights()
+    rights[.takes] = allowance
+    return .told(rights, used: [HostRights.Use(), HostRights.Use(), used])
+  }
+
+  private func refuse(_ verb: String, _ host: MovingHost) {
+    let refusal = VerifierAnswer(to: .management, MoveAnswer.notAllowed.encoded() ?? [])
+    host.fleet.book.withLock { $0.fault = (verb, false, .success(refusal)) }
+  }
+
+  @Test func `asks the verifiers where more was given than a day has`() throws {
+    let host = try host()
+    let more = HostRights.Allowance(daily: 10, more: 40, until: UnixTime(1))
+    host.fleet.book.withLock { $0.rights = told(more, used: .init(daily: 10, more: 40)) }
+    // By then there is more again: what is left, the verifiers know alone.
+    #expect(host.take("--user", "daemon").status == 0)
+  }
+
+  @Test func `ends what was begun although the right is used up or taken`() throws {
+    for allowance in [HostRights.Allowance(), HostRights.Allowance(daily: 1)] {
+      let host = try host()
+      host.fleet.book.withLock { $0.fault = ("bury", true, .failure(.unknown)) }
+      #expect(host.take("--user", "daemon").status == 75)
+      host.fleet.book.withLock { $0.rights = told(allowance, used: .init(daily: 1)) }
+      #expect(host.take("--user", "daemon").status == 0)
+      #expect(try host.isJudgedHere("daemon"))
+    }
+  }
+
+  @Test func `names the right where it is used up, and the command that gives more`() throws {
+    for verb in ["fetch", "bury"] {
+      let host = try host()
+      host.fleet.book.withLock { $0.rights = told(.init(daily: 10), used: .init(daily: 10)) }
+      refuse(verb, host)
+      let done = host.take("--user", "daemon")
+      #expect(done.status == 1, "\(done.aside)")
+      #expect(done.aside.contains("has used up its right takes (10 a day) in the fleet"))
+      #expect(done.aside.contains("sallyport-verifier hosts allow web1 takes --for 1h"))
+      #expect(!done.aside.contains("pass"))
+    }
+  }
+
+  @Test func `says that the right is for others`() throws {
+    let host = try host()
+    let more = HostRights.Allowance(more: 40, until: UnixTime(1_900_000_000))
+    host.fleet.book.withLock { $0.rights = told(more, used: .init(others: 12)) }
+    refuse("fetch", host)
+    let done = host.take("--user", "daemon")
+    #expect(done.status == 1, "\(done.aside)")
+    #expect(done.aside.contains("has its right takes for 12 other users alone in the fleet"))
+  }
+
   // MARK: who is not taken
 
   @Test func `names the other hosts where he was let in, and takes him where it is told to`() throws

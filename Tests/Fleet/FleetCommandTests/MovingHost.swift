@@ -30,6 +30,8 @@ final class MovingFleet: FleetVerifiers {
     /// For the next question of this kind, once: what comes instead of it, or of its answer.
     var fault: (verb: String, isDone: Bool, what: Result<VerifierAnswer, TransportFault>)?
     var asked: [String] = []
+    /// What this host may do; nil where no verifier says it.
+    var rights: RightsAnswer?
     /// Before a question is answered.
     var before: (@Sendable () -> Void)?
   }
@@ -40,7 +42,8 @@ final class MovingFleet: FleetVerifiers {
     throws(TransportFault) -> VerifierAnswer
   {
     guard let body = made(milliseconds) else { throw .away }
-    guard kind == .management, let request = MoveRequest.decode(body) else { return .notServed }
+    guard kind == .management else { return .notServed }
+    guard let request = MoveRequest.decode(body) else { return book.withLock { $0.told(body) } }
     book.withLock { $0.before }?()
     let result = book.withLock { book -> Result<VerifierAnswer, TransportFault> in
       let verb = request.verb
@@ -72,6 +75,18 @@ extension MoveRequest {
 }
 
 extension MovingFleet.Book {
+  /// Of what moves nobody.
+  fileprivate func told(_ body: Secret) -> VerifierAnswer {
+    if RightsRequest.decode(body) != nil, let rights {
+      return VerifierAnswer(to: .management, rights.encoded() ?? [])
+    }
+    if let request = PersonRequest.decode(body), let one = people[request.name.text]?.moving {
+      let facts = PersonFacts(.enrolled(one), UserNote(), logins: 0)
+      return VerifierAnswer(to: .management, PersonAnswer.told(facts).encoded() ?? [])
+    }
+    return .notServed
+  }
+
   private func standing(_ name: String) -> FleetStanding {
     if let one = people[name] {
       return FleetStanding(.enrolled(one.moving.enrollment.id), version: one.version)

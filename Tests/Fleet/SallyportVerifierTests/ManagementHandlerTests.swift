@@ -360,7 +360,9 @@ struct `Taking enrollments from hosts` {
       }
     }
     #expect(try ask(.put(try moving(), version: 0)) == .done)
-    #expect(try ask(.bury(try user, try burial()), enrolls: false) == .notAllowed)
+    // Nor to one that ends what it was not given.
+    let other = MoveRequest.Tombstone(id: 0xe0e1, version: 1, token: 7)
+    #expect(try ask(.bury(try user, other), enrolls: false) == .notAllowed)
     guard case .other(.notAllowed) = try fetch(enrolls: false) else {
       Issue.record("given away")
       return

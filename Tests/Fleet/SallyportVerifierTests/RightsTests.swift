@@ -6,6 +6,7 @@ import OneTimePassword
 import SallyportAdministration
 import SallyportCore
 import SallyportLogin
+import SallyportSupport
 import SallyportSystem
 import TestSupport
 import Testing
@@ -27,6 +28,8 @@ struct `The rights of a host` {
     pin = try #require(Pin([UInt8](repeating: 5, count: 32)))
     host = try #require(FleetHostName(Array("web1".utf8)))
   }
+
+  private func asker(_ rights: [HostRight]) -> HostIdentity { asker(HostRights(rights)) }
 
   private func asker(_ rights: HostRights) -> HostIdentity {
     HostIdentity(pin, host: host.bytes, rights: rights)
@@ -122,7 +125,7 @@ struct `The rights of a host` {
     #expect(try isKept(PersonRequest(.tell, of: names[0]).encoded(), .changes) == false)
     #expect(
       try RightsAnswer.decode(answer(RightsRequest().encoded(), asker))
-        == .told(rights, used: [0, 5, 0]))
+        == .told(rights, used: [.init(), .init(daily: 5), .init()]))
     // More for an hour, and the next day.
     rights[.changes].more = 1
     rights[.changes].until = UnixTime(try SallyportSystem.Clock.now().seconds + 3600)
@@ -154,6 +157,50 @@ struct `The rights of a host` {
     _ = try verifier.ask("REVOKE INSERT ON spent FROM sallyport_verifier")
     let body = try answer(MoveRequest.fetch(names[11], isForced: true).encoded(), asker, of: next)
     #expect(body == MoveAnswer.trouble.encoded())
+  }
+
+  // decisive
+  @Test func `need not be there to end what was begun by them, but for who knows it`() throws {
+    let name = try #require(UserName(Array(try verifier.enroll().utf8)))
+    let body = try answer(MoveRequest.fetch(name, isForced: true).encoded(), asker([.takes]))
+    guard case .copy(let copy, let version) = FetchAnswer.decode(body) else {
+      Issue.record("a copy")
+      return
+    }
+    func bury(_ id: UInt64, _ version: UInt64, token: UInt64, by host: HostIdentity) throws
+      -> MoveAnswer?
+    {
+      let burial = MoveRequest.Tombstone(id: id, version: version, token: token)
+      return MoveAnswer.decode(try answer(MoveRequest.bury(name, burial).encoded(), host))
+    }
+    let (none, id) = (asker(HostRights()), copy.enrollment.id)
+    // Who does not know it learns nothing, nor does a host that was put back do anything.
+    #expect(try bury(id + 1, version, token: 7, by: none) == .notAllowed)
+    let resting = HostIdentity(pin, host: host.bytes, rests: true)
+    #expect(try bury(id, version, token: 7, by: resting) == .notAllowed)
+    // He was let in since: the copy is to be thrown away.
+    guard case .standing(let found) = try bury(id, version + 1, token: 7, by: none) else {
+      Issue.record("what is there")
+      return
+    }
+    #expect(found.person == .enrolled(id))
+    for _ in 0..<2 { #expect(try bury(id, version, token: 7, by: none) == .done) }
+    #expect(try bury(id + 1, version, token: 7, by: none) == .notAllowed)
+    #expect(try bury(id, version, token: 7, by: resting) == .notAllowed)
+  }
+
+  @Test func `are told without what has ended, and with what is left of it`() throws {
+    let now = try SallyportSystem.Clock.now().seconds
+    var rights = HostRights([.changes])
+    rights[.takes] = .init(more: 4, until: UnixTime(now + 3600))
+    rights[.enrolls] = .init(more: 9, until: UnixTime(now - 1))
+    let name = try #require(UserName(Array(try verifier.enroll().utf8)))
+    _ = try answer(MoveRequest.fetch(name, isForced: true).encoded(), asker(rights))
+    var held = rights
+    held[.enrolls] = .init()
+    #expect(
+      try RightsAnswer.decode(answer(RightsRequest().encoded(), asker(rights)))
+        == .told(held, used: [.init(), .init(), .init(more: 1)]))
   }
 
   @Test func `to enroll are asked for with the prompt, and counted`() throws {
@@ -234,5 +281,119 @@ struct `The rights of a host` {
     // A row that somebody without the key has made gets none.
     _ = try verifier.ask("UPDATE host SET key = set_byte(key, 0, 77)")
     #expect(throws: DatabaseFault.self) { try table.setRights(of: host) { $0 } }
+  }
+
+  private func give(_ right: HostRight, _ allowance: HostRights.Allowance) throws -> HostRights? {
+    try table.setRights(of: host) { (rights) in
+      var rights = rights
+      rights[right] = allowance
+      return rights
+    }
+  }
+
+  // decisive
+  @Test func `that are changed are told to be changed in the same moment`() throws {
+    try join([.changes])
+    let isOver = Locked(false)
+    let seen = onThread {
+      var seen: Set<UInt32> = []
+      while !isOver.withLock({ $0 }) {
+        // A list of its own each time: it reads the tables now.
+        guard case .host(let found) = Hosts(verifier.database).lookup(pin) else { continue }
+        seen.insert(found.rights[.changes].daily)
+      }
+      return seen
+    }
+    for number in 1...60 { _ = try give(.changes, .init(daily: UInt32(number))) }
+    isOver.withLock { $0 = true }
+    try wait { seen.withLock { $0 != nil } }
+    #expect(try seen.withLock { try $0?.get().contains(0) } == false)
+    #expect(verifier.complaints == [])
+  }
+
+  @Test func `are no more what has ended, and begin again where they are given again`() throws {
+    try join([.changes])
+    let now = try SallyportSystem.Clock.now().seconds
+    _ = try give(.takes, .init(more: 2, until: UnixTime(now - 1)))
+    #expect(try table.hosts().map(\.right) == ["changes"])
+    let names = try (0..<3).map { _ in try #require(UserName(Array(try verifier.enroll().utf8))) }
+    func copies(_ rights: HostRights?) throws -> Int {
+      try names.count { name in
+        let body = MoveRequest.fetch(name, isForced: true).encoded()
+        guard let rights, case .copy = FetchAnswer.decode(try answer(body, asker(rights))) else {
+          return false
+        }
+        return true
+      }
+    }
+    #expect(try copies(give(.takes, .init(more: 2, until: UnixTime(now + 3600)))) == 2)
+    #expect(try give(.takes, .init()) == HostRights([.changes]))
+    // For a shorter time than before.
+    #expect(try copies(give(.takes, .init(more: 2, until: UnixTime(now + 60)))) == 2)
+  }
+
+  // decisive
+  @Test func `are sealed with the people for whom they are`() throws {
+    let row = HostRow(name: host.bytes, key: pin.bytes, joined: 1)
+    var rights = HostRights([.enrolls])
+    rights[.takes] = .init(more: 2, until: UnixTime(9), people: [[0x61], [0x62, 0x63]])
+    for rights in [rights, HostRights([.enrolls])] {
+      let sealed = try SealedRights(rights: rights, changed: 7)
+        .sealed(under: try fleetKey(), of: .host(row))
+      func read(_ bytes: [UInt8]) throws -> SealedRights? {
+        SealedRights.read(bytes, under: try fleetKey(), of: .host(row))
+      }
+      #expect(try read(sealed) == SealedRights(rights: rights, changed: 7))
+      for index in sealed.indices {
+        var other = sealed
+        other[index] ^= 1
+        #expect(try read(other) == nil)
+        #expect(try read(Array(sealed.prefix(index))) == nil)
+      }
+    }
+  }
+
+  // MARK: invitations
+
+  private func joins(by token: Secret) throws -> JoinAnswer {
+    let request = JoinRequest(.join, try JoinToken.read(token).secret, names: [])
+    return JoinHandler(verifier.database, pins: [pin]).answer(key: pin.bytes, request)
+  }
+
+  private func invite(_ rights: [HostRight]) throws -> Secret {
+    try table.invite(
+      host, rights: HostRights(rights), pin: pin.bytes, verifiers: [Array("192.0.2.1:7353".utf8)]
+    ).token
+  }
+
+  // decisive
+  @Test func `that were taken do not come back with an invitation, open or used`() throws {
+    let used = try invite([.changes, .takes])
+    guard case .welcome = try joins(by: used) else {
+      Issue.record("it joined")
+      return
+    }
+    let open = try invite([.takes])
+    _ = try verifier.ask("CREATE TABLE before AS SELECT * FROM invite")
+    #expect(try give(.takes, .init()) == HostRights([.changes]))
+    #expect(try joins(by: open) == .refused(.unknownToken))
+    // A newer one takes the place of one that somebody puts back.
+    let other = try invite([.changes])
+    _ = try verifier.ask("INSERT INTO before SELECT * FROM invite")
+    _ = try invite([])
+    _ = try verifier.ask("INSERT INTO invite SELECT * FROM before ON CONFLICT DO NOTHING")
+    for token in [open, other] { #expect(try joins(by: token) == .refused(.unknownToken)) }
+  }
+
+  // decisive
+  @Test func `that were taken do not come back where somebody deletes the host`() throws {
+    let token = try invite([.takes])
+    guard case .welcome = try joins(by: token) else {
+      Issue.record("it joined")
+      return
+    }
+    #expect(try give(.takes, .init()) == HostRights())
+    _ = try verifier.ask("DELETE FROM host")
+    #expect(try joins(by: token) == .refused(.unknownToken))
   }
 }

@@ -58,14 +58,19 @@ extension FleetEnvironment {
     return (file, identity)
   }
 
-  /// The verifiers; throws where they say that this host may not move people of the fleet.
-  func verifiersForMoves(_ right: HostRight) throws(CommandError) -> any FleetVerifiers {
+  /// The verifiers, and why they refuse what needs this right, where they do; throws where they say
+  /// that this host does not have it. What is left of it they know alone. `isBegun`: what was begun
+  /// is ended without it.
+  func verifiersForMoves(_ right: HostRight, isBegun: Bool = false) throws(CommandError)
+    -> (any FleetVerifiers, missing: (UserName) -> MissingRight)
+  {
     let (file, identity) = try host()
-    let told = rights()
-    if told?.isRefused(right) ?? !file.enrolls {
+    let told = isBegun ? nil : rights()
+    if !isBegun, !(told?.holds(right) ?? file.enrolls) {
       throw .move(.notAllowed(MissingRight(right, told, host: file.host)), nil)
     }
-    return verifiers(file, identity)
+    let place = self
+    return (verifiers(file, identity), { place.missing(right, file, for: $0) })
   }
 
   /// The host's key; nil where there is none.

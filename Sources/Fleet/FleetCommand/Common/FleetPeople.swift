@@ -7,12 +7,12 @@ import SallyportSupport
 extension FleetEnvironment {
   package func eachPage(_ body: ([FleetMember]) throws(CommandError) -> Void) throws(CommandError) {
     let (file, identity) = try host()
-    guard mayHave(.changes, file) else { throw .mayNotSee(missing(.changes)) }
+    guard mayHave(.changes, file) else { throw .mayNotSee(missing(.changes, file)) }
     let verifiers = self.verifiers(file, identity)
     var request = PeopleRequest(after: [])
     while true {
       guard let (entries, isLast) = try verifiers.people(request) else {
-        throw .mayNotSee(missing(.changes))
+        throw .mayNotSee(missing(.changes, file))
       }
       try body(entries.map(FleetMember.init))
       // Each page goes on behind the one before it.

@@ -60,8 +60,8 @@ struct FleetPerson: Person {
 
   /// Nobody is replaced in the fleet.
   package func existing(force: Bool) throws(CommandError) -> ExistingEnrollment {
-    try rehearse()
     if try found() != nil { throw .enrolled(account.name.typedOrShown) }
+    try rehearse()
     return .none
   }
 
@@ -85,15 +85,15 @@ struct FleetPerson: Person {
 
   package func error(for trouble: StoreTrouble) -> CommandError {
     guard case .service(_, .notServed) = trouble else { return .store(trouble) }
-    let (told, file) = (place.rights(), try? place.membership())
-    let (user, host) = (account.name.typedOrShown, file?.host ?? "NAME")
+    guard let file = try? place.membership() else { return .isNoHost }
+    let (told, user) = (place.rights(for: account.name), account.name.typedOrShown)
     return CommandError {
       let right: HostRight = $0.verb == "enroll" ? .enrolls : .changes
       // A host that may, with verifiers that cannot yet.
-      if !(told?.isRefused(right) ?? (file?.enrolls != true)) {
+      if told.map({ $0.left(of: right) > 0 }) ?? file.enrolls {
         return CommandError.move(.notServed, nil).message($0)
       }
-      return CommandError.mayNotChange(user, MissingRight(right, told, host: host)).message($0)
+      return CommandError.mayNotChange(user, MissingRight(right, told, host: file.host)).message($0)
     }
   }
 }

@@ -114,7 +114,7 @@ extension FleetPerson {
     let (file, identity) = try place.host()
     let name = account.name.typedOrShown
     guard place.mayHave(.changes, file) else {
-      throw .mayNotChange(name, place.missing(.changes))
+      throw .mayNotChange(name, place.missing(.changes, file, for: account.name))
     }
     let verifiers = place.verifiers(file, identity)
     let answer: PersonAnswer?
@@ -129,7 +129,8 @@ extension FleetPerson {
       }
     }
     switch answer {
-    case .other(.notAllowed): throw .mayNotChange(name, place.missing(.changes))
+    case .other(.notAllowed):
+      throw .mayNotChange(name, place.missing(.changes, file, for: account.name))
     case .other(.trouble) where verb == .tell: throw .unreadable(name)
     case .other(.trouble), nil: throw unknown
     case .some(let answer): return answer

@@ -5,27 +5,36 @@ import SallyportCore
 import SallyportSupport
 import SallyportSystem
 
-/// What the verifiers let this host do.
+/// What the verifiers let this host do now.
 struct ToldRights {
   let host: String
   let rights: HostRights
-  /// Of each right, how often today.
-  let used: [UInt32]
-  let now: UnixTime
+  /// Of each right.
+  let used: [HostRights.Use]
 
-  /// Whether it was refused for this right; else for something else.
-  func isRefused(_ right: HostRight) -> Bool { !rights.allows(right, at: now) || isUsedUp(right) }
+  func holds(_ right: HostRight) -> Bool { !rights[right].isNone }
 
-  private func isUsedUp(_ right: HostRight) -> Bool {
-    let one = rights[right]
-    return one.daily > 0 && used[right.rawValue - 1] >= one.daily
+  /// How often more it can be used now.
+  func left(of right: HostRight) -> UInt64 {
+    let (one, used) = (rights[right], used[right.rawValue - 1])
+    let more = used.others == 0 ? UInt64(one.more) - UInt64(min(used.more, one.more)) : 0
+    return UInt64(one.daily) - UInt64(min(used.daily, one.daily)) + more
   }
 
   /// In a sentence about this host.
   fileprivate func text(of right: HostRight) -> String {
-    rights.allows(right, at: now)
-      ? "has used up its right \(right.word) (\(rights[right].daily) a day)"
-      : ToldRights.text(without: right)
+    if !holds(right) { return ToldRights.text(without: right) }
+    if left(of: right) > 0 { return "was refused its right \(right.word) just now" }
+    let (one, others) = (rights[right], used[right.rawValue - 1].others)
+    if one.daily == 0, others > 0 {
+      return "has its right \(right.word) for \(counted(Int(others), "other user")) alone"
+    }
+    let numbers = [
+      one.daily > 0 ? "\(one.daily) a day" : nil,
+      one.more > 0
+        ? "\(one.more) up to \(end(one))" + (others > 0 ? " for others" : "") : nil,
+    ].compactMap { $0 }.joined(separator: ", ")
+    return "has used up its right \(right.word) (\(numbers))"
   }
 
   fileprivate static func text(without right: HostRight) -> String {
@@ -34,8 +43,7 @@ struct ToldRights {
 
   fileprivate func hint(for right: HostRight) -> String {
     ToldRights.hint(
-      for: right, host,
-      rights.allows(right, at: now) ? " --for 1h  # on a verifier: 100 more" : "  # on a verifier")
+      for: right, host, holds(right) ? " --for 1h  # on a verifier: 100 more" : "  # on a verifier")
   }
 
   fileprivate static func hint(
@@ -44,23 +52,25 @@ struct ToldRights {
     "sallyport-verifier hosts allow \(printable(host.utf8, limit: 253)) \(right.word)\(end)"
   }
 
+  private func end(_ one: HostRights.Allowance) -> String {
+    fact(one.until) ?? "\(one.until.seconds)"
+  }
+
   // MARK: for `fleet status`
 
   /// Those that it has now, by their words.
   var daily: [String: UInt32] {
-    let held = HostRight.allCases.filter { rights.allows($0, at: now) }
+    let held = HostRight.allCases.filter(holds)
     return Dictionary(uniqueKeysWithValues: held.map { ($0.word, rights[$0].daily) })
   }
 
   /// One line for each right that it has.
   var lines: [String] {
-    let lines = HostRight.allCases.compactMap { right -> String? in
-      let one = rights[right]
-      guard one.allows(at: now) else { return nil }
-      let more =
-        one.isWider(at: now)
-        ? ", and \(one.more) up to \(fact(one.until) ?? "\(one.until.seconds)")" : ""
-      return "  \(right.word): \(used[right.rawValue - 1]) of \(one.daily) today\(more)"
+    let lines = HostRight.allCases.filter(holds).map { right in
+      let (one, used) = (rights[right], used[right.rawValue - 1])
+      var more = one.more > 0 ? ", and \(used.more) of \(one.more) up to \(end(one))" : ""
+      if used.others > 0 { more += " for \(counted(Int(used.others), "user")) alone" }
+      return "  \(right.word): \(used.daily) of \(one.daily) today\(more)"
     }
     return lines.isEmpty ? ["  none: it asks about its own logins"] : lines
   }
@@ -80,26 +90,22 @@ struct MissingRight {
 
 extension FleetEnvironment {
   /// nil where no verifier says it; one of the former version does not.
-  func rights() -> ToldRights? {
-    guard let (file, identity) = try? host(), let now = try? Clock.now(),
-      let body = RightsRequest().encoded(),
+  func rights(for name: UserName? = nil) -> ToldRights? {
+    guard let (file, identity) = try? host(), let body = RightsRequest(for: name).encoded(),
       let answer = try? verifiers(file, identity).manage(body),
       case .told(let rights, let used) = RightsAnswer.decode(answer)
     else { return nil }
-    return ToldRights(host: file.host, rights: rights, used: used, now: now)
+    return ToldRights(host: file.host, rights: rights, used: used)
   }
 
   /// Whether it is worth asking for what needs this right: this host had rights when it joined, or
   /// a verifier says that it has this one now.
   func mayHave(_ right: HostRight, _ file: FleetFile) -> Bool {
-    if file.enrolls { return true }
-    guard let told = rights() else { return false }
-    return told.rights.allows(right, at: told.now)
+    file.enrolls || rights()?.holds(right) == true
   }
 
   /// Why the verifiers refuse what needs this right.
-  func missing(_ right: HostRight) -> MissingRight {
-    let name = (try? membership())?.host
-    return MissingRight(right, rights(), host: name ?? "NAME")
+  func missing(_ right: HostRight, _ file: FleetFile, for name: UserName? = nil) -> MissingRight {
+    MissingRight(right, rights(for: name), host: file.host)
   }
 }

@@ -77,7 +77,12 @@ struct HostAccounts {
 
   private func mark(of name: UserName) -> MoveMark? {
     guard let account = try? Accounts.find(name) else { return nil }
-    return (try? store.moving(account) { $0.mark }) ?? nil
+    return mark(of: account)
+  }
+
+  /// nil: his files are not under way, or cannot be read.
+  func mark(of account: Account) -> MoveMark? {
+    (try? store.moving(account) { $0.mark }) ?? nil
   }
 
   /// Those of these names who are enrolled here, and not on their way to the fleet.

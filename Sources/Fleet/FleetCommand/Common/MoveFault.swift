@@ -174,21 +174,10 @@ extension MoveFault {
 
   static let changed = again("the fleet changed in the same moment")
 
-  /// In the midst of it: it was taken, or is used up.
-  static func notAllowed(_ right: HostRight) -> MoveFault {
-    MoveFault(
-      .refused, "this host has used up its right \(right.word) in the fleet, or lost it", unchanged
-    ) { _ in
-      [
-        "sallyport fleet status  # shows its rights",
-        "sallyport-verifier hosts allow NAME \(right.word) --for 1h  # on a verifier: 100 more",
-      ]
-    }.ofAll
-  }
-
   static func notAllowed(_ missing: MissingRight) -> MoveFault {
-    MoveFault(.refused, "this host \(missing.text) in the fleet", unchanged) { _ in [missing.hint] }
-      .ofAll
+    MoveFault(.refused, "this host \(missing.text) in the fleet", unchanged) {
+      [missing.hint, $0.again(remark: "goes on")]
+    }.ofAll
   }
 
   static func transport(_ fault: TransportFault) -> MoveFault {

@@ -64,11 +64,11 @@ struct FleetPush: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
-    let verifiers = try place.verifiersForMoves(.changes)
+    let (verifiers, missing) = try place.verifiersForMoves(.changes)
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
     let mover = MoveToFleet(
-      store: store, verifiers: verifiers, keepsFleet: keepFleet,
+      store: store, verifiers: verifiers, missing: missing, keepsFleet: keepFleet,
       tokens: try storing { () throws(StoreTrouble) in try store.heldTokens() })
     let ways = try WaysIn(people, context.machine)
     if let user {

@@ -39,13 +39,16 @@ struct FleetTake: Verb {
 
   func run(in context: Context) throws(CommandError) {
     let place = try context.placeForRoot()
-    let verifiers = try place.verifiersForMoves(.takes)
     let store = try context.store(shared)
     let people = HostAccounts(store: store, conf: policy.conf, context: context)
-    let taker = MoveFromFleet(
-      store: store, reserve: place.reserveStore, verifiers: verifiers, isForced: force,
-      prepare: { () throws(StoreTrouble) in try context.prepare(store) })
     let account = try context.meantAccount(user, context.output(shared))
+    // An earlier take has his secrets here.
+    var isBegun = false
+    if case .take = people.mark(of: account) { isBegun = true }
+    let (verifiers, missing) = try place.verifiersForMoves(.takes, isBegun: isBegun)
+    let taker = MoveFromFleet(
+      store: store, reserve: place.reserveStore, verifiers: verifiers, missing: missing,
+      isForced: force, prepare: { () throws(StoreTrouble) in try context.prepare(store) })
     let user = account.name.text
     let recorder = try context.recorder(shared)
     do throws(MoveFault) {

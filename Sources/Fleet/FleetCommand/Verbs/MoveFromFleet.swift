@@ -20,6 +20,8 @@ struct MoveFromFleet {
   /// What this host knows of backup codes that were used while it was cut off.
   let reserve: Store
   let verifiers: any FleetVerifiers
+  /// Why they refuse this host.
+  let missing: (UserName) -> MissingRight
   /// Although he was used on other hosts.
   let isForced: Bool
   /// Makes what is missing of the store.
@@ -73,14 +75,19 @@ struct MoveFromFleet {
     }
   }
 
-  /// Why this host may not take him, though it may take others.
+  /// Why this host may not take him, whether or not it may take others.
   private func reason(_ name: UserName) throws(MoveFault) -> MoveFault {
     let body = PersonRequest(.tell, of: name).encoded()
     let answer = try looking { () throws(MoveFault) in try verifiers.manage(body) }
-    guard case .told(let facts)? = PersonAnswer.decode(answer) else { return .notAllowed(.takes) }
+    guard case .told(let facts)? = PersonAnswer.decode(answer) else {
+      return .notAllowed(missing(name))
+    }
     let now = try keeping { () throws(StoreTrouble) in try Clock.now() }
-    let isBlocked = facts.block.map { !$0.block(of: name).isOver(at: now) } ?? false
-    return isBlocked ? .blocked : .replacedByPass
+    if let block = facts.block, !block.block(of: name).isOver(at: now) { return .blocked }
+    if case .enrolled(let found) = facts.place, found.enrollment.isReplaced(at: now) {
+      return .replacedByPass
+    }
+    return .notAllowed(missing(name))
   }
 
   /// With the codes that the reserve of this host has used, and the fleet may not know yet.
@@ -133,7 +140,7 @@ struct MoveFromFleet {
       guard case .enrolled(burial.id) = found.person else { throw .takenOtherwise }
       try keeping { () throws(StoreTrouble) in try user.remove() }
       return .outdated
-    case .notAllowed: throw .notAllowed(.takes)
+    case .notAllowed: throw .notAllowed(missing(user.enrollment.user))
     case .trouble: throw .unknown
     }
   }

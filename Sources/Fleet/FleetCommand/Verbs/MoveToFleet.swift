@@ -16,6 +16,8 @@ import SallyportSystem
 struct MoveToFleet {
   let store: Store
   let verifiers: any FleetVerifiers
+  /// Why they refuse this host.
+  let missing: (UserName) -> MissingRight
   /// Where the fleet has the name under another enrollment: the fleet's stays.
   let keepsFleet: Bool
   /// Those that people have, by the inventory.
@@ -51,12 +53,7 @@ struct MoveToFleet {
     // Which no fleet has; one that is on its way was asked before.
     let own = user.enrollment
     let now = try keeping { () throws(StoreTrouble) in try Clock.now() }
-    if user.mark == nil,
-      own.suspended.contains(where: { now < $0.until })
-        || own.passes.contains(where: { $0.enrolls && now < $0.expires })
-    {
-      throw .replacedByPass
-    }
+    if user.mark == nil, own.isReplaced(at: now) { throw .replacedByPass }
     let isNew = user.mark == nil
     // One that is on its way goes on: no login uses his files until it has ended.
     if isNew, try keeping({ () throws(StoreTrouble) in try store.isBlocked(account, at: { now }) })
@@ -109,7 +106,7 @@ struct MoveToFleet {
   private func standing(of name: UserName) throws(MoveFault) -> FleetStanding {
     switch try looking({ () throws(MoveFault) in try ask(.look(name)) }) {
     case .standing(let found): return found
-    case .notAllowed: throw .notAllowed(.changes)
+    case .notAllowed: throw .notAllowed(missing(name))
     case .done: throw .notServed
     case .trouble: throw .databaseAway
     }
@@ -126,7 +123,7 @@ struct MoveToFleet {
         throw .gone
       }
       throw .changed
-    case .notAllowed: throw .notAllowed(.changes)
+    case .notAllowed: throw .notAllowed(missing(request.name))
     case .trouble: throw .unknown
     }
   }
@@ -134,6 +131,13 @@ struct MoveToFleet {
   private func ask(_ request: MoveRequest) throws(MoveFault) -> MoveAnswer {
     guard let answer = MoveAnswer.decode(try verifiers.move(request)) else { throw .unknown }
     return answer
+  }
+}
+
+extension Enrollment {
+  /// Whether a pass has replaced it, so that it can be restored, or may replace it.
+  func isReplaced(at now: UnixTime) -> Bool {
+    suspended.contains { now < $0.until } || passes.contains { $0.enrolls && now < $0.expires }
   }
 }
 

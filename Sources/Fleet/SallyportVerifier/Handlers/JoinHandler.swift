@@ -84,7 +84,10 @@ package struct JoinHandler: Sendable {
       if revocations.has(key) { return .refused(.otherHost) }
       if let refusal = refusal(found, rows, key, at: now) { return .refused(refusal) }
       let isHost = isHost(found.row, rows, key)
-      if !isHost, revocations.isVoid(found.row) { return .refused(.unknownToken) }
+      // A used one: its host is gone, and rights that it has lost since would come back.
+      if !isHost, found.row.key != nil || revocations.isVoid(found.row) {
+        return .refused(.unknownToken)
+      }
       if isHost || request.purpose == .look { return try welcome(found, request.names) }
       let presences = Presences(database: database)
       if try presences.kind(of: digest) == .ephemeral { try presences.noteEphemeral(key) }

@@ -60,7 +60,9 @@ package struct LoginHandler: FrameHandler {
     _ asked: LoginQuestion, of asker: HostIdentity, arrived: UInt64
   ) -> LoginQuestion? {
     guard let now = try? Clock.now(),
-      let verb = asked.verb.allowed(by: { database.mayUse(asker.spending($0), at: now) })
+      let verb = asked.verb.allowed(by: { (right, isOwn) in
+        database.mayUse(asker.spending(right, for: asked.name, isOwn: isOwn), at: now)
+      })
     else { return nil }
     var question = asked
     question.expire(since: arrived)
@@ -83,12 +85,15 @@ package struct LoginHandler: FrameHandler {
     let store = FleetStore(
       database, Event(host, question), uid: question.account?.uid, until: question.deadline,
       isClosed: question.verb.isAttempt && limits.isClosed(host, question.caller),
-      spending: question.verb.right.map { asker.spending($0) })
+      spending: question.verb.right.map {
+        asker.spending($0, for: question.name, isOwn: question.verb.isOwn)
+      })
     defer { wasAway = store.wasAway }
     do throws(StoreTrouble) {
       if case .count = question.verb, try !counts(question, asker, in: context, by: store) {
         return nil
       }
+      if case .rehearse = question.verb, try !mayAmend(question, asker, by: store) { return nil }
       // An older verifier would not read whom a pass was given, or a token.
       if case .amend(let change, _) = question.verb, change.isNew,
         let name = question.account?.name,
@@ -106,7 +111,13 @@ package struct LoginHandler: FrameHandler {
       if case .amend(let change, let id) = question.verb {
         question.verb = .amend(change.stamped(try store.now()), to: id)
       }
-      let answer = try question.answer(from: store, in: context, enrolling: nil)
+      var answer = try question.answer(from: store, in: context, enrolling: nil)
+      // Nobody who is enrolled, and has typed a right code, is kept out for what cannot be saved.
+      if case .level(let level) = answer, level.asks, try enrollment(question, store) != nil,
+        !mayUse(.changes, question, of: asker, at: try store.now())
+      {
+        answer = .level(.voluntary)
+      }
       if case .amend(let change, _) = question.verb, case .done = answer,
         let name = UserName(question.name)
       {
@@ -139,7 +150,7 @@ package struct LoginHandler: FrameHandler {
   ) throws(StoreTrouble) -> Bool {
     guard let account = question.account, account.uid != nil else { return false }
     let authority = question.authority(over: store)
-    if !asker.rights.allows(.enrolls, at: try store.now()),
+    if !asker.rights.allows(.enrolls, at: try store.now(), for: question.name),
       try authority.enrolled(account, in: context) == nil
     {
       return false
@@ -149,6 +160,35 @@ package struct LoginHandler: FrameHandler {
     case .remind, .voluntary: return true
     case .refuse, .required, .offer: return false
     }
+  }
+
+  /// Whether the host could save a first enrollment of this user, or a change of his: nobody is
+  /// asked for what would be refused.
+  private func mayAmend(
+    _ question: LoginQuestion, _ asker: HostIdentity, by store: FleetStore
+  ) throws(StoreTrouble) -> Bool {
+    let now = try store.now()
+    guard let enrollment = try enrollment(question, store) else {
+      return mayUse(.enrolls, question, of: asker, at: now)
+    }
+    return mayUse(.changes, question, of: asker, at: now)
+      || enrollment.passes.contains(where: \.enrolls)
+        && mayUse(.enrolls, question, of: asker, at: now)
+  }
+
+  private func mayUse(
+    _ right: HostRight, _ question: LoginQuestion, of asker: HostIdentity, at now: UnixTime
+  ) -> Bool {
+    let spending = asker.spending(right, for: question.name, isOwn: right == .changes)
+    return database.mayUse(spending, at: now)
+  }
+
+  /// nil: he is not enrolled, as his rows say.
+  private func enrollment(_ question: LoginQuestion, _ store: FleetStore) throws(StoreTrouble)
+    -> Enrollment?
+  {
+    guard let account = question.account else { return nil }
+    return try store.row(of: account.name.bytes)?.document.enrollment
   }
 
   /// The stricter of the host's and the fleet's.
@@ -171,15 +211,26 @@ package struct LoginHandler: FrameHandler {
 
 extension LoginQuestion.Verb {
   /// As a host with these rights may ask it; nil: not at all.
-  fileprivate func allowed(by mayUse: (HostRight) -> Bool) -> LoginQuestion.Verb? {
+  fileprivate func allowed(by mayUse: (HostRight, _ isOwn: Bool) -> Bool) -> LoginQuestion.Verb? {
     switch self {
-    case .prepare(true, let first): return .prepare(mayEnroll: mayUse(.enrolls), after: first)
+    case .prepare(true, let first):
+      return .prepare(mayEnroll: mayUse(.enrolls, false), after: first)
     // What would have to end in a new enrollment is refused there as by any login that cannot.
-    case .attempt(let typed, let known, .claim) where !mayUse(.enrolls):
+    case .attempt(let typed, let known, .claim) where !mayUse(.enrolls, false):
       return .attempt(typed, knownAs: known, as: .last(givingBack: nil))
     case .prepare, .attempt, .enrolled, .level, .remember, .count, .notices: return self
-    case .rehearse: return mayUse(.enrolls) || mayUse(.changes) ? self : nil
-    case .amend: return right.map(mayUse) == true ? self : nil
+    // Which of them, the rows say.
+    case .rehearse: return mayUse(.enrolls, false) || mayUse(.changes, true) ? self : nil
+    case .amend: return right.map { mayUse($0, isOwn) } == true ? self : nil
+    }
+  }
+
+  /// Whether people can change it of their own; a verifier cannot tell them from root there.
+  fileprivate var isOwn: Bool {
+    switch self {
+    case .amend(.add, _), .amend(.remove, _), .amend(.rename, _), .amend(.renew, _): true
+    case .amend, .prepare, .attempt, .enrolled, .level, .remember, .count, .notices, .rehearse:
+      false
     }
   }
 
@@ -193,4 +244,14 @@ extension LoginQuestion.Verb {
   }
 
   fileprivate var isAttempt: Bool { if case .attempt = self { true } else { false } }
+}
+
+extension EnrollmentLevel {
+  /// Whether somebody is asked to enroll, at some logins at least.
+  fileprivate var asks: Bool {
+    switch self {
+    case .required, .offer, .remind: true
+    case .voluntary, .refuse: false
+    }
+  }
 }

@@ -43,7 +43,9 @@ package struct ManagementHandler: FrameHandler {
     guard let request else { return VerifierAnswer(to: .management, []) }
     let host = asker.host
     // The kinds of a MoveAnswer are the same in all answers.
-    guard let now = try? Clock.now(), request.isAllowed(by: asker, at: now) else {
+    guard let now = try? Clock.now(),
+      request.isAllowed(by: asker, at: now) || request.isEnd && !asker.rests
+    else {
       return VerifierAnswer(to: .management, MoveAnswer.notAllowed)
     }
     if database.isAway { return .databaseAway }
@@ -51,10 +53,12 @@ package struct ManagementHandler: FrameHandler {
       of: request.service, on: host, name: request.name?.bytes ?? [], act: request.act)
     let store = FleetStore(
       database, event, uid: nil, until: request.deadline(since: arrived),
-      spending: request.counted.map { asker.spending($0) })
+      spending: request.counted.map { asker.spending($0, for: request.name?.bytes) })
     do throws(StoreTrouble) {
       switch request {
-      case .move(let request): return try answer(request, on: host, by: store)
+      case .move(let move):
+        let isKept = !request.isAllowed(by: asker, at: now)
+        return try answer(move, on: host, by: store, isKept: isKept)
       case .person(let request):
         if request.verb.isNew, try !store.mayWriteNew(of: request.name) { return .notServed }
         if case .help(let order) = request.verb {
@@ -69,11 +73,12 @@ package struct ManagementHandler: FrameHandler {
         return VerifierAnswer(to: .management, try store.people(request, under: policies))
       case .events(let request):
         return VerifierAnswer(to: .management, try store.events(request))
-      case .rights:
+      case .rights(let request):
+        let rights = asker.rights.held(at: now)
         let used = try store.ask { () throws(DatabaseFault) in
-          try database.used(by: asker.pin.bytes)
+          try database.used(by: asker.pin.bytes, of: rights, for: request.name?.bytes)
         }
-        return VerifierAnswer(to: .management, RightsAnswer.told(asker.rights, used: used))
+        return VerifierAnswer(to: .management, RightsAnswer.told(rights, used: used))
       }
     } catch {
       if store.wasAway { return .databaseAway }
@@ -86,9 +91,10 @@ package struct ManagementHandler: FrameHandler {
     }
   }
 
-  private func answer(_ request: MoveRequest, on host: [UInt8], by store: FleetStore)
-    throws(StoreTrouble) -> VerifierAnswer
-  {
+  /// `isKept`: the host does not have the right.
+  private func answer(
+    _ request: MoveRequest, on host: [UInt8], by store: FleetStore, isKept: Bool
+  ) throws(StoreTrouble) -> VerifierAnswer {
     if request.isTaking {
       // What migrate --finish has written is read with any row.
       _ = try store.standing(of: request.name)
@@ -100,7 +106,9 @@ package struct ManagementHandler: FrameHandler {
       return .notServed
     }
     guard case .fetch(let name, let isForced) = request else {
-      return VerifierAnswer(to: .management, try moved(request, on: host, to: store))
+      var answer = try moved(request, on: host, to: store)
+      if isKept, !answer.isKnown(to: request) { answer = .notAllowed }
+      return VerifierAnswer(to: .management, answer)
     }
     let told = try fetched(name, isForced: isForced, on: host, from: store)
     // A secret leaves the fleet: it is counted, and a warning for each.
@@ -170,13 +178,17 @@ extension ManagementRequest {
     }
   }
 
+  /// Whether it ends what the host has begun. Nothing leaves the fleet by it, and it names what
+  /// only who was given the secrets knows: the host need not have the right any more.
+  fileprivate var isEnd: Bool { if case .move(.bury) = self { true } else { false } }
+
   /// As what each of its saves is counted. Who is buried was counted when he was fetched.
   fileprivate var counted: HostRight? {
     if case .move(.bury) = self { nil } else { rights.first }
   }
 
   fileprivate func isAllowed(by asker: HostIdentity, at now: UnixTime) -> Bool {
-    rights.isEmpty || rights.contains { asker.rights.allows($0, at: now) }
+    rights.isEmpty || rights.contains { asker.rights.allows($0, at: now, for: name?.bytes) }
   }
 
   /// When what is asked is not begun any more, in nanoseconds of CLOCK_MONOTONIC: a helper would
@@ -242,6 +254,14 @@ extension MoveRequest {
     case .fetch, .bury: true
     case .look, .put, .merge: false
     }
+  }
+}
+
+extension MoveAnswer {
+  /// Whether it tells no more of him than who ends an enrollment has said.
+  fileprivate func isKnown(to request: MoveRequest) -> Bool {
+    guard case .bury(_, let burial) = request, case .standing(let found) = self else { return true }
+    return found.person == .enrolled(burial.id) || found.person == .removed(burial.id)
   }
 }
 

@@ -32,7 +32,8 @@ package struct StatusHandler: FrameHandler {
     return VerifierAnswer(
       to: .status,
       FleetStatusAnswer(
-        verifier: verifier, host: host, enrolls: !asker.rights.isEmpty, now: now, started: started,
+        verifier: verifier, host: host, enrolls: !asker.rights.held(at: now).isEmpty, now: now,
+        started: started,
         awaySince: nil, peers: peers))
   }
 }

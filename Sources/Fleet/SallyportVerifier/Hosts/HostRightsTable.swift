@@ -4,11 +4,23 @@ import SallyportCore
 import SallyportSystem
 
 extension Statement {
-  /// $1 name, $2 its seal until now, $3 its rights until now, or NULL, $4 and $5 the new ones.
-  /// Nothing where another one was faster.
+  /// $1 name, $2 its seal until now, $3 its rights until now, or NULL, $4 and $5 the new ones; what
+  /// is void by that: $6 subject, $7 up to when, $8 seal, $9 the seal that was read, or empty; $10
+  /// the key, and $11 of which kinds its count ends, with commas between. Nothing where another one
+  /// was faster.
   fileprivate static let setRights = """
-    UPDATE host SET enrolls = false, seal = $4, rights = $5 WHERE name = $1 AND seal = $2
-      AND rights IS NOT DISTINCT FROM $3::bytea RETURNING name
+    WITH changed AS (
+      UPDATE host SET enrolls = false, seal = $4, rights = $5 WHERE name = $1 AND seal = $2
+        AND rights IS NOT DISTINCT FROM $3::bytea RETURNING name),
+    void AS (
+      INSERT INTO revoked (subject, host, at, seal)
+      SELECT $6::bytea, name || '/rights', $7::bigint, $8::bytea FROM changed
+      ON CONFLICT (subject) DO UPDATE SET host = excluded.host, at = excluded.at,
+        seal = excluded.seal WHERE revoked.at < excluded.at OR revoked.seal = $9),
+    ended AS (
+      DELETE FROM spent USING changed WHERE subject = $10
+        AND kind = ANY (string_to_array($11, ',')::bigint[]))
+    SELECT name FROM changed
     """
 }
 
@@ -32,9 +44,9 @@ extension HostTable {
     return try line.ask(Statement.listing).hosts(under: key) { ends[$0] }
   }
 
-  /// Changes a host's rights; `change` gets those that it has now. nil: there is no such host.
-  /// Before they are changed it is written down that those of before are void: if this ends
-  /// between, the host has none.
+  /// Changes a host's rights; `change` gets those that it has now. nil: there is no such host. In
+  /// the same statement it is written down that those of before are void. Where it loses one, open
+  /// invitations are void before.
   package func setRights(
     of host: FleetHostName, _ change: (HostRights) -> HostRights
   ) throws(DatabaseFault) -> HostRights? {
@@ -54,32 +66,60 @@ extension HostTable {
         ?? SealedRights(formerOf: old)
       let name = SealedRights.name(of: old)
       let end = try end(ofName: name)
-      let present = found.flatMap { $0.isVoid(since: end) ? nil : $0.rights } ?? HostRights()
-      let rights = change(present)
       guard let now = try? Clock.now() else { throw .unusable("no clock") }
+      let present =
+        (found.flatMap { $0.isVoid(since: end) ? nil : $0.rights } ?? HostRights()).held(at: now)
+      let rights = change(present)
+      let lost = HostRight.allCases.filter { !present[$0].isNone && rights[$0].isNone }
+      if !lost.isEmpty { try voidInvitations(for: host, at: now) }
       let void = max(now.seconds - 1, end, found?.changed ?? 0)
-      try note(void, of: name)
       let row = HostRow(name: old.name, key: old.key, joined: old.joined)
       let sealed = SealedRights(rights: rights, changed: void + 1)
+      let revoked = try Database.sealing { () throws(CryptoError) in
+        RevokedRow(subject: try RevokedRow.subject(ofName: name), host: name, at: void)
+      }
+      let read = try self.row(of: revoked.subject).seal
       let values = try Database.sealing { () throws(CryptoError) in
         [
           Value.text(host.bytes), .bytes(seal), former.map { .bytes($0) } ?? .null,
           .bytes(try row.seal(under: key)), .bytes(try sealed.sealed(under: key, of: .host(row))),
+          .bytes(revoked.subject), .number(UInt64(clamping: void)),
+          .bytes(try revoked.seal(under: key)), .bytes(read), .bytes(old.key ?? []),
+          .text(Array(rights.recounted(after: present).utf8)),
         ]
       }
-      if try line.ask(Statement.setRights, values).count == 1 { return rights }
+      guard try line.ask(Statement.setRights, values).count == 1 else { continue }
+      // Where this verifier's file cannot be written, it reads it from the database.
+      _ = try? file?.add([revoked])
+      return rights
     }
     throw .unusable("others keep changing this host")
   }
 
-  /// Where this verifier's file cannot be written, it reads it from the database.
-  private func note(_ end: Int64, of name: [UInt8]) throws(DatabaseFault) {
-    let subject = try Database.sealing { () throws(CryptoError) in
-      try RevokedRow.subject(ofName: name)
+  /// No open invitation of this name counts any more, also where somebody puts its row back.
+  func voidInvitations(for host: FleetHostName, at now: UnixTime) throws(DatabaseFault) {
+    let rows = try line.ask(Statement.invitations, [.text(host.bytes)])
+    let open = (0..<rows.count).compactMap { row in
+      InviteRow(rows, row).flatMap { one in
+        one.key == nil && one.until > now.seconds
+          && one.isRight(rows.bytes(row, 5) ?? [], under: key)
+          ? RevokedRow(subject: one.digest, host: one.host, at: now.seconds) : nil
+      }
     }
-    let row = RevokedRow(subject: subject, host: name, at: end)
-    try write(row)
-    _ = try? file?.add([row])
+    for one in open { try write(one) }
+    if !open.isEmpty { _ = try? file?.add(open) }
+  }
+}
+
+extension HostRights {
+  /// What is counted from the beginning again, as in `spent`: a right that the host lost, and what
+  /// it was given up to another time.
+  fileprivate func recounted(after former: HostRights) -> String {
+    HostRight.allCases.flatMap { right in
+      let (old, new, kind) = (former[right], self[right], UInt64(right.rawValue))
+      if new.isNone { return [kind, kind + Spending.wider] }
+      return new.more > 0 && new.until != old.until ? [kind + Spending.wider] : []
+    }.map { "\($0)" }.joined(separator: ",")
   }
 }
 
@@ -90,6 +130,9 @@ extension Rows {
     let found =
       bytes(row, 10).map { SealedRights.read($0, under: key, of: .host(host)) }
       ?? SealedRights(formerOf: host)
-    return found.flatMap { $0.isVoid(since: end(SealedRights.name(of: host))) ? nil : $0.rights }
+    return found.flatMap { found in
+      found.isVoid(since: end(SealedRights.name(of: host)))
+        ? nil : (try? Clock.now()).map { found.rights.held(at: $0) }
+    }
   }
 }

@@ -30,7 +30,7 @@ extension Statement {
   static let named = "\(hosts) WHERE name = $1"
 
   /// $1 host.
-  fileprivate static let invited = """
+  static let invitations = """
     SELECT digest, host, enrolls, until, key, seal FROM invite WHERE host = $1
     """
 
@@ -159,6 +159,11 @@ package struct HostTable {
       let rights = try? sealed.sealed(under: key, of: .invite(row))
     else { throw .system }
     if isEphemeral { try noteEphemeral(row.digest) }
+    do throws(DatabaseFault) {
+      try voidInvitations(for: host, at: UnixTime(row.made))
+    } catch {
+      throw .database(error)
+    }
     let rows = try asking { () throws(DatabaseFault) in
       try line.ask(
         Statement.invite,
@@ -299,7 +304,7 @@ package struct HostTable {
       // One that asks only over a local socket has none.
       if let pin = one.key.flatMap(Pin.init) { found.keys.append(pin.bytes) }
     }
-    let invites = try line.ask(Statement.invited, [.text(host.bytes)])
+    let invites = try line.ask(Statement.invitations, [.text(host.bytes)])
     for row in 0..<invites.count {
       found.wasThere = true
       guard let one = InviteRow(invites, row), one.isRight(invites.bytes(row, 5) ?? [], under: key)
@@ -323,7 +328,7 @@ package struct HostTable {
   }
 
   /// The row of the database, where its seal is right, and its seal, empty where there is none.
-  private func row(of subject: [UInt8]) throws(DatabaseFault) -> (RevokedRow?, seal: [UInt8]) {
+  func row(of subject: [UInt8]) throws(DatabaseFault) -> (RevokedRow?, seal: [UInt8]) {
     let rows = try line.ask(Statement.revokedOne, [.bytes(subject)])
     guard rows.count > 0, let seal = rows.bytes(0, 3) else { return (nil, []) }
     let found = RevokedRow(rows, 0)

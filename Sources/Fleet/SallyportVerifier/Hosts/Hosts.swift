@@ -30,17 +30,23 @@ package struct HostIdentity: Equatable, Sendable {
   package let pin: Pin
   /// Whether the host may hold backup codes.
   package let holdsReserve: Bool
+  /// Whether it was put back, or runs twice.
+  package let rests: Bool
 
   package init(
-    _ pin: Pin, host: [UInt8], rights: HostRights = HostRights(), holdsReserve: Bool = true
+    _ pin: Pin, host: [UInt8], rights: HostRights = HostRights(), holdsReserve: Bool = true,
+    rests: Bool = false
   ) {
     (self.pin, self.host, self.rights) = (pin, host, rights)
-    self.holdsReserve = holdsReserve
+    (self.holdsReserve, self.rests) = (holdsReserve, rests)
   }
 
-  /// What is counted where it uses this right.
-  func spending(_ right: HostRight) -> Spending {
-    Spending(subject: pin.bytes, host: host, right: right, allowance: rights[right])
+  /// What is counted where it uses this right for this person; nil: for many. `isOwn`: for a change
+  /// that people can make of their own.
+  func spending(_ right: HostRight, for name: [UInt8]?, isOwn: Bool = false) -> Spending {
+    Spending(
+      subject: pin.bytes, host: host, right: right, allowance: rights[right], person: name,
+      isOwn: isOwn)
   }
 }
 
@@ -180,13 +186,14 @@ package final class Hosts: Sendable {
   }
 
   /// What was revoked is read after the hosts: who is revoked meanwhile is none.
-  private func table() -> [HostIdentity]? {
+  private func table(again: Bool = false) -> [HostIdentity]? {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts)
       try revocations.settle(by: database)
       let kinds = try presences()
       var hosts: [HostIdentity] = []
       var read: [[UInt8]: SealedRights] = [:]
+      var news: [(host: [UInt8], rights: [UInt8])] = []
       for (found, seal, column) in sealed(rows) {
         guard let pin = found.key.flatMap(Pin.init) else { continue }
         if revocations.has(pin.bytes) || revocations.isVoid(found) {
@@ -194,13 +201,21 @@ package final class Hosts: Sendable {
         } else {
           let kind = kinds[pin.bytes] ?? .usual
           let rights = rights(column, seal, of: found, &read)
+          if rights == nil { news.append((found.name, column ?? seal)) }
           hosts.append(
             HostIdentity(
-              pin, host: found.name, rights: kind.rests ? HostRights() : rights,
-              holdsReserve: kind == .usual))
+              pin, host: found.name,
+              rights: kind.rests ? HostRights() : rights ?? HostRights(),
+              holdsReserve: kind == .usual, rests: kind.rests))
         }
       }
       known.withLock { $0.rights = read }
+      // Root may have changed them between the two.
+      let isNews = known.withLock { known in
+        news.contains { !known.complaints.contains($0.host + $0.rights) }
+      }
+      if isNews, !again { return table(again: true) }
+      for one in news { complain(ofRights: one.rights, of: one.host) }
       return hosts
     } catch {
       database.note(.error, "database error: hosts: \(error.text)")
@@ -221,11 +236,11 @@ package final class Hosts: Sendable {
     }
   }
 
-  /// None where they are not the last ones that root gave. `seal`: of the row. `read`: what is read
+  /// nil where they are not the last ones that root gave. `seal`: of the row. `read`: what is read
   /// now; what was read before, and stands there still, is right.
   private func rights(
     _ column: [UInt8]?, _ seal: [UInt8], of host: HostRow, _ read: inout [[UInt8]: SealedRights]
-  ) -> HostRights {
+  ) -> HostRights? {
     let found: SealedRights?
     if let column {
       let place = seal + column
@@ -237,14 +252,16 @@ package final class Hosts: Sendable {
       found = SealedRights(formerOf: host)
     }
     let end = revocations.end(of: SealedRights.name(of: host))
-    if let found, !found.isVoid(since: end) { return found.rights }
-    if known.withLock({ $0.complaints.insert(host.name + (column ?? seal)).inserted }) {
-      let name = String(decoding: host.name, as: UTF8.self)
-      database.alert(
-        "host \(name): its rights are not the last ones that were given, or somebody without the "
-          + "key made them: it has none until sallyport-verifier hosts allow \(name)")
-    }
-    return HostRights()
+    return found.flatMap { $0.isVoid(since: end) ? nil : $0.rights }
+  }
+
+  /// Once of each. `rights`: as the row has them.
+  private func complain(ofRights rights: [UInt8], of host: [UInt8]) {
+    guard known.withLock({ $0.complaints.insert(host + rights).inserted }) else { return }
+    let name = String(decoding: host, as: UTF8.self)
+    database.alert(
+      "host \(name): its rights are not the last ones that were given, or somebody without the "
+        + "key made them: it has none until sallyport-verifier hosts allow \(name)")
   }
 
   /// Of hosts and invitations. One of which somebody without the key has made or changed the row

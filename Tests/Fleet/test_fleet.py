@@ -332,7 +332,8 @@ def test_a_host_that_brings_wrong_codes_lets_in_only_people_it_knows(fleet):
     names = people(verifier, 9)
     known, stranger, now = names[7], names[8], time.time()
     assert verifier.type(known, totp(BASE32, at=now)[0]) == ACCEPTED
-    for name in names[:5]:
+    # 5, and 10 more once it is counted that one person was let in there.
+    for name in names[:5] * 3:
         assert verifier.type(name, "000000") == REFUSED
     assert verifier.type(stranger, code()) == REFUSED
     told = fleet.sql(f"SELECT outcome FROM event WHERE name = '{stranger}' ORDER BY at")

@@ -123,11 +123,12 @@ package struct RightsRequest: Equatable, Sendable {
   package init(for name: UserName? = nil) { self.name = name }
 }
 
-/// The answer to a `RightsRequest`: each right that it has now, and how often it was used.
+/// The answer to a `RightsRequest`: each right that it has now, and how often it was used; and
+/// whether codes there are accepted only from known places, after too many wrong ones.
 ///
 /// As bytes: version (1 byte), kind (1), fields. The other kinds are those of `MoveAnswer`.
 package enum RightsAnswer: Equatable, Sendable {
-  case told(HostRights, used: [HostRights.Use])
+  case told(HostRights, used: [HostRights.Use], isClosed: Bool)
   case other(MoveAnswer)
 }
 
@@ -154,8 +155,8 @@ extension RightsAnswer: FrameAnswer {
   package static func pass(_ answer: Self?, _ fields: inout Fields) -> Self? {
     switch fields.kind(answer?.kind, of: 5) {
     case 5:
-      var own: (rights: HostRights, used: [HostRights.Use])?
-      if case .told(let rights, let used)? = answer { own = (rights, used) }
+      var own: (rights: HostRights, used: [HostRights.Use], isClosed: Bool)?
+      if case .told(let rights, let used, let isClosed)? = answer { own = (rights, used, isClosed) }
       var (rights, used) = (HostRights(), [HostRights.Use]())
       for (index, right) in HostRight.allCases.enumerated() {
         rights[right] = HostRights.Allowance(
@@ -168,7 +169,7 @@ extension RightsAnswer: FrameAnswer {
             more: fields.number(own?.used[index].more),
             others: fields.number(own?.used[index].others)))
       }
-      return .told(rights, used: used)
+      return .told(rights, used: used, isClosed: fields.flag(own?.isClosed))
     case let kind:
       let other: MoveAnswer? = if case .other(let other)? = answer { other } else { nil }
       return MoveAnswer.pass(kind, other, &fields).map { .other($0) }

@@ -72,7 +72,9 @@ struct Invite: ParsableCommand {
 struct FleetHosts: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hosts", abstract: "List the hosts of the fleet, and change their rights.",
-    subcommands: [ListHosts.self, AcceptHost.self, AllowHost.self, DenyHost.self],
+    subcommands: [
+      ListHosts.self, AcceptHost.self, AllowHost.self, DenyHost.self, ReopenHost.self,
+    ],
     defaultSubcommand: ListHosts.self)
 }
 
@@ -210,6 +212,27 @@ struct AcceptHost: ParsableCommand {
       ephemeral
         ? "\(host) has its rights, and holds no backup codes from now on"
         : "\(host) has its rights again, and gets the backup codes of users who log in there")
+  }
+}
+
+struct ReopenHost: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reopen",
+    abstract: "Accept codes from unknown places again on a host that brought too many wrong ones.")
+
+  @OptionGroup var common: Common
+
+  @Argument(help: "The host's name in the fleet.")
+  var host: String
+
+  func run() throws {
+    try common.actAsOwner()
+    let name = try hostName(host)
+    let table = try common.hostTable()
+    guard try asking({ () throws(DatabaseFault) in try table.reopen(name) }) else {
+      throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
+    }
+    print("wrong codes that \(host) has brought until now do not count, within 5 seconds")
   }
 }
 

@@ -132,7 +132,7 @@ struct Run: ParsableCommand {
   @Option(help: "Name of this verifier in the fleet (default: the host's name).")
   var name = HostName.label.text
 
-  @Option(help: "How many wrong codes a host may send in a day.")
+  @Option(help: "How many wrong codes a host may send in a day, where nobody logged in of late.")
   var hostWrongCodes = LoginHandler.wrongCodes
 
   @Option(help: "Write counters to this file, for node_exporter's textfile collector.")
@@ -192,6 +192,7 @@ struct Run: ParsableCommand {
     try database.keepKeys(RevocationFile(common.pathOfRevoked, key: database.key))
     let questions = LoginHandler(
       database, common.policy, wrongCodes: hostWrongCodes)
+    try questions.keepCounts()
     return FrameRouter(
       hosts, join: JoinHandler(database, revocations, pins: [identity.pin]),
       [

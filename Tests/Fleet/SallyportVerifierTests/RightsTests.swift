@@ -125,7 +125,7 @@ struct `The rights of a host` {
     #expect(try isKept(PersonRequest(.tell, of: names[0]).encoded(), .changes) == false)
     #expect(
       try RightsAnswer.decode(answer(RightsRequest().encoded(), asker))
-        == .told(rights, used: [.init(), .init(daily: 5), .init()]))
+        == .told(rights, used: [.init(), .init(daily: 5), .init()], isClosed: false))
     // More for an hour, and the next day.
     rights[.changes].more = 1
     rights[.changes].until = UnixTime(try SallyportSystem.Clock.now().seconds + 3600)

@@ -26,12 +26,13 @@ import Testing
 
   private func status(
     _ facts: FleetStatus.Facts? = nil, _ verifiers: [FleetStatus.Verifier]? = nil,
-    unseen: UInt64? = 60, kind: PresenceRow.Kind = .usual, hasCopy: Bool = true,
-    policyFlaw: String? = nil
+    unseen: UInt64? = 60, kind: PresenceRow.Kind = .usual, isClosed: Bool = false,
+    hasCopy: Bool = true, policyFlaw: String? = nil
   ) -> FleetStatus {
-    let host = HostTable.Row(
+    var host = HostTable.Row(
       name: "web \"1\"", rights: HostRights([.enrolls]), joined: "2026-03-01 02:03 UTC",
       seen: unseen.map { _ in "2026-03-04 05:06 UTC" }, unseen: unseen, kind: kind)
+    host.isClosed = isClosed
     return FleetStatus(
       facts: facts ?? self.facts(), verifiers: verifiers ?? [verifier("one"), verifier("two")],
       hosts: [host], outcomes: [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy,
@@ -73,7 +74,7 @@ import Testing
       (status(nil, [one, verifier("two", offset: nil)]), []),
       (status(unseen: 31 * 86_400), ["host-unseen"]),
       (status(kind: .putBack), ["host-rests"]), (status(kind: .copied), ["host-rests"]),
-      (status(kind: .ephemeral), []),
+      (status(kind: .ephemeral), []), (status(isClosed: true), ["host-closed"]),
     ]
     for (status, words) in cases {
       #expect(status.warnings.map(\.what) == words)
@@ -112,6 +113,7 @@ import Testing
       "sallyport_fleet_verifier_silent_seconds{verifier=\"one\"} 1",
       "sallyport_fleet_verifier_clock_offset_seconds{verifier=\"one\"} 1.5",
       "sallyport_fleet_host_unseen_seconds{host=\"web \\\"1\\\"\"} 60",
+      "sallyport_fleet_host_closed{host=\"web \\\"1\\\"\"} 0",
       "sallyport_fleet_outcomes_of_a_day{outcome=\"wrong-code\"} 1", "sallyport_fleet_warnings 1",
     ] { #expect(lines.contains(Substring(line)), "\(line)") }
     // Each has its help and its type, once, before its values.

@@ -73,6 +73,14 @@ import Testing
     )
   }
 
+  @Test func `says that codes are accepted only from known places`() {
+    var fleet = Self.fleet(.verifies)
+    fleet.closing = "too many wrong codes"
+    let found = Self.findings { $0.fleet = fleet }
+    #expect(found.wrong == ["fleet-closed warning"])
+    #expect(found.contains { $0.id == "fleet-closed" && $0.text == "too many wrong codes" })
+  }
+
   @Test func `says by how much the clock is off, and where to`() {
     for (offset, text) in [
       (Int64(60), "60 s behind the verifiers'"), (-7, "7 s ahead of the"),

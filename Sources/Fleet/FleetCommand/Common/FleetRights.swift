@@ -11,6 +11,8 @@ struct ToldRights {
   let rights: HostRights
   /// Of each right.
   let used: [HostRights.Use]
+  /// Whether codes are accepted here only from known places, after too many wrong ones.
+  let isClosed: Bool
 
   func holds(_ right: HostRight) -> Bool { !rights[right].isNone }
 
@@ -58,6 +60,13 @@ struct ToldRights {
 
   // MARK: for `fleet status`
 
+  /// What it means that it is closed, and what to do.
+  var closing: String {
+    "too many wrong codes were typed here within a day: codes of users are refused but at places "
+      + "where they logged in before (on a verifier: sallyport-verifier hosts reopen "
+      + "\(printable(host.utf8, limit: 253)))"
+  }
+
   /// Those that it has now, by their words.
   var daily: [String: UInt32] {
     let held = HostRight.allCases.filter(holds)
@@ -93,9 +102,9 @@ extension FleetEnvironment {
   func rights(for name: UserName? = nil) -> ToldRights? {
     guard let (file, identity) = try? host(), let body = RightsRequest(for: name).encoded(),
       let answer = try? verifiers(file, identity).manage(body),
-      case .told(let rights, let used) = RightsAnswer.decode(answer)
+      case .told(let rights, let used, let isClosed) = RightsAnswer.decode(answer)
     else { return nil }
-    return ToldRights(host: file.host, rights: rights, used: used)
+    return ToldRights(host: file.host, rights: rights, used: used, isClosed: isClosed)
   }
 
   /// Whether it is worth asking for what needs this right: this host had rights when it joined, or

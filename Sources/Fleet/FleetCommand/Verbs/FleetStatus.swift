@@ -157,7 +157,9 @@ struct FleetReport {
     }
     return
       (["Host \(file.host)\(right)"] + (rights.map { ["Rights:"] + $0.lines } ?? [])
-      + table([["VERIFIER", "NAME", "STATE"]] + rows) + [verdict]).joined(separator: "\n")
+      + table([["VERIFIER", "NAME", "STATE"]] + rows)
+      + (rights.flatMap { $0.isClosed ? ["Closed: " + $0.closing] : nil } ?? []) + [verdict])
+      .joined(separator: "\n")
   }
 
   private var verdict: String {
@@ -204,6 +206,8 @@ struct FleetReport {
     let enrolls: Bool
     /// By right, how often in a day; null where no verifier has said it.
     @OrNull var rights: [String: UInt32]?
+    /// Whether codes are accepted only from known places; null where no verifier has said it.
+    @OrNull var closed: Bool?
     /// Whether a verifier can verify codes for this host.
     let judged: Bool
     let verifiers: [Verifier]
@@ -224,7 +228,8 @@ struct FleetReport {
 
   var facts: Facts {
     Facts(
-      host: file.host, enrolls: file.enrolls && !rests, rights: rights?.daily, judged: canVerify,
+      host: file.host, enrolls: file.enrolls && !rests, rights: rights?.daily,
+      closed: rights?.isClosed, judged: canVerify,
       verifiers: states.map { state in
         let status = state.status
         var problem: String?

@@ -17,6 +17,7 @@ package final class Database: Sendable {
   package let key: FleetKey
   let rollbackGuard: RollbackGuard
   let meters = VerifierMetrics()
+  let counts = HostCounts()
   /// In the rows of table `worker`.
   let verifier: [UInt8]
   let words: String

@@ -16,7 +16,7 @@ package enum Schema {
     CREATE TABLE host (
       name text PRIMARY KEY, key bytea UNIQUE, enrolls boolean NOT NULL, joined bigint NOT NULL,
       seal bytea NOT NULL, seen timestamptz, rights bytea, formerly timestamptz,
-      asked timestamptz)
+      asked timestamptz, reopened bytea, closed timestamptz)
     """,
     """
     CREATE TABLE invite (
@@ -43,6 +43,7 @@ package enum Schema {
     revoked,
     presence,
     spent,
+    visitor,
     "CREATE INDEX event_at ON event (at)",
     "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
     """
@@ -74,6 +75,13 @@ package enum Schema {
       PRIMARY KEY (subject, kind), CHECK (n <= most))
     """
 
+  /// Of whom a verifier has let in on a host on a day a digest each, without names.
+  private static let visitor = """
+    CREATE TABLE IF NOT EXISTS visitor (
+      day bigint, host text, verifier text, people bit(1024) NOT NULL,
+      PRIMARY KEY (day, host, verifier))
+    """
+
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
   /// verifiers say what they understand, a state may have 32 known origins, and a document the
   /// enrollments that ended and a taking; from 4 on passes, a block and what is suspended; from 5
@@ -86,8 +94,10 @@ package enum Schema {
 
   /// From the former one on, and from the oldest, which has the same tables: all or nothing.
   static let additions = [
-    revoked, presence, revoking(role), presences, spent, spending,
+    revoked, presence, revoking(role), presences, spent, spending, visitor, visitors,
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS rights bytea",
+    "ALTER TABLE host ADD COLUMN IF NOT EXISTS reopened bytea",
+    "ALTER TABLE host ADD COLUMN IF NOT EXISTS closed timestamptz",
     "ALTER TABLE invite ADD COLUMN IF NOT EXISTS rights bytea",
     "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS incarnation bytea",
     "ALTER TABLE fleet ADD COLUMN IF NOT EXISTS next bytea",
@@ -100,6 +110,8 @@ package enum Schema {
   private static let presences = "GRANT SELECT, INSERT, UPDATE, DELETE ON presence TO \(role)"
 
   private static let spending = "GRANT SELECT, INSERT, UPDATE, DELETE ON spent TO \(role)"
+
+  private static let visitors = "GRANT SELECT, INSERT, UPDATE, DELETE ON visitor TO \(role)"
 
   private static func revoking(_ role: String) -> String {
     "GRANT SELECT, INSERT, UPDATE ON revoked TO \(role)"
@@ -117,7 +129,7 @@ package enum Schema {
     "GRANT SELECT, INSERT ON event TO \(role)",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
     "GRANT SELECT, UPDATE ON fleet TO \(role)",
-    revoking(role), presences, spending,
+    revoking(role), presences, spending, visitors,
   ]
 
   static let isThere = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('fleet')"

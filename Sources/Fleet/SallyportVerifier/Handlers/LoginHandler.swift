@@ -5,6 +5,7 @@ package import OneTimePassword
 import SallyportAdministration
 package import SallyportCore
 import SallyportLogin
+package import SallyportSupport
 import SallyportSystem
 
 /// Answers the frames of hosts. What a host says counts for the account, the service, the address
@@ -16,7 +17,7 @@ package struct LoginHandler: FrameHandler {
   package let logins = RecentLogins()
   let limits: HostLimits
 
-  /// How many wrong codes a host may bring in a day.
+  /// How many wrong codes a host may bring in a day, where nobody was let in there of late.
   package static let wrongCodes: UInt64 = 100
 
   /// `wrongCodes`: of one host in a day.
@@ -30,6 +31,12 @@ package struct LoginHandler: FrameHandler {
   package func read(_ body: Secret) -> LoginQuestion? { LoginQuestion.decode(hostFrame: body) }
 
   package func name(in question: LoginQuestion) -> [UInt8]? { question.name }
+
+  /// Starts the thread that keeps what is counted of hosts.
+  package func keepCounts() throws(ServiceError) {
+    let (database, limits) = (database, limits)
+    try startThread { CountKeeper(database, limits).keep() }
+  }
 
   /// An empty answer to what is no question of a host.
   package func answer(_ asked: LoginQuestion?, from asker: HostIdentity, arrived: UInt64)
@@ -84,7 +91,7 @@ package struct LoginHandler: FrameHandler {
     let context = OriginPseudonyms(on: host).context(of: question)
     let store = FleetStore(
       database, Event(host, question), uid: question.account?.uid, until: question.deadline,
-      isClosed: question.verb.isAttempt && limits.isClosed(host, question.caller),
+      isClosed: question.verb.isAttempt && limits.isClosed(asker, question.caller),
       spending: question.verb.right.map {
         asker.spending($0, for: question.name, isOwn: question.verb.isOwn)
       })
@@ -125,6 +132,9 @@ package struct LoginHandler: FrameHandler {
         database.note(act: verb, facts, of: name, on: host)
       }
       if case .outcome(let outcome) = answer, case .attempt(_, _, let role) = question.verb {
+        if case .accepted = outcome, let name = question.account?.name.bytes {
+          database.counts.noteLetIn(name, on: host)
+        }
         limits.note(outcome, as: role, of: question.name, on: host, by: question.caller)
         note(outcome.logLevel, .outcome(outcome, of: question), host)
       }

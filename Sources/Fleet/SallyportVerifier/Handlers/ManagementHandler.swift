@@ -78,7 +78,9 @@ package struct ManagementHandler: FrameHandler {
         let used = try store.ask { () throws(DatabaseFault) in
           try database.used(by: asker.pin.bytes, of: rights, for: request.name?.bytes)
         }
-        return VerifierAnswer(to: .management, RightsAnswer.told(rights, used: used))
+        let isClosed = database.counts.isClosed(host)
+        return VerifierAnswer(
+          to: .management, RightsAnswer.told(rights, used: used, isClosed: isClosed))
       }
     } catch {
       if store.wasAway { return .databaseAway }

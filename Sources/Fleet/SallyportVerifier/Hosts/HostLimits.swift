@@ -5,25 +5,44 @@ import SallyportLogin
 import SallyportSupport
 
 extension Statement {
-  /// $1 the host, $2 how many are counted at most, $3 who called: the wrong codes of a day.
+  /// $1 the host, $2 how many are counted at most, $3 who called, $4 since when at the earliest, in
+  /// seconds since 1970: the wrong codes of a day.
   static let wrongCodes = """
     SELECT (SELECT count(*) FROM (
         SELECT 1 FROM event WHERE host = $1 AND outcome = 'wrong-code'
-        AND at > now() - interval '1 day' LIMIT $2::bigint) AS one),
+        AND at > \(dayBefore) LIMIT $2::bigint) AS one),
       (SELECT count(*) FROM (
         SELECT 1 FROM event WHERE host = $1 AND outcome = 'wrong-code' AND caller = $3::bigint
-        AND at > now() - interval '1 day' LIMIT $2::bigint) AS two)
+        AND at > \(dayBefore) LIMIT $2::bigint) AS two)
+    """
+
+  private static let dayBefore = """
+    greatest(now() - interval '1 day', to_timestamp($4::bigint))
+    """
+
+  /// $1 how many at least: the hosts that have brought that many wrong codes in a day.
+  static let manyWrong = """
+    SELECT host FROM event WHERE outcome = 'wrong-code' AND at > now() - interval '1 day'
+    GROUP BY host HAVING count(*) >= $1::bigint
+    """
+
+  /// $1 hosts, with commas between them.
+  fileprivate static let close = """
+    UPDATE host SET closed = now() WHERE name = ANY (string_to_array($1, ','))
     """
 }
 
 /// How many wrong codes for enrolled users one host may send in a day, and what it may give back.
 ///
-/// Beyond that number, codes are accepted there only from known places of the host; backup codes
-/// still work. So an untrusted host uses little of each user's budget. A user who calls su or sudo
-/// has a smaller limit of his own.
+/// A host where many people are let in may send more of them. Beyond that number, codes are
+/// accepted there only from known places of the host; backup codes still work. So an untrusted host
+/// uses little of each user's budget. A user who calls su or sudo has a smaller limit of his own.
 final class HostLimits: Sendable {
   /// Of one real uid of a host, other than root's.
   static let ofCaller: UInt64 = 20
+  /// How many more a host may send for each person who was let in there within a week, and up to
+  /// how many in all.
+  static let (ofPerson, mostOfHost): (UInt64, UInt64) = (10, 2000)
   /// How long a count is valid, and how long a charge can be given back, in nanoseconds.
   private static let (renewal, memory): (UInt64, UInt64) = (1_000_000_000, 600_000_000_000)
   /// How many are kept in memory.
@@ -31,20 +50,20 @@ final class HostLimits: Sendable {
 
   private struct Who: Hashable, Sendable {
     let host: [UInt8]
-    /// Of the caller, or of the user's name.
+    /// Of the caller; nil: of all of the host, or of the user with the name.
     let caller: UInt32?
     var name: [UInt8] = []
   }
 
+  /// Wrong codes, not those up to `reopened`.
   private struct Count: Sendable {
-    var ofHost: UInt64
-    var ofCaller: UInt64
+    var n: UInt64
+    let reopened: Int64
     let since: UInt64
   }
 
   private struct Books: Sendable {
     var counts: [Who: Count] = [:]
-    var closed: Set<[UInt8]> = []
     var charges: [Who: (charge: Charge, since: UInt64)] = [:]
   }
 
@@ -52,51 +71,87 @@ final class HostLimits: Sendable {
   private let wrongCodes: UInt64
   private let books = Locked(Books())
 
+  /// `wrongCodes`: of a host in a day, where nobody was let in there within a week.
   init(_ database: Database, wrongCodes: UInt64) {
     (self.database, self.wrongCodes) = (database, wrongCodes)
   }
 
-  /// Whether codes from there are accepted only from known places. If the database cannot say, it
-  /// will not save an answer either.
-  func isClosed(_ host: [UInt8], _ caller: UInt32?) -> Bool {
-    let who = Who(host: host, caller: caller)
-    guard let count = count(of: who) else { return true }
-    let isClosed = count.ofHost >= wrongCodes
-    let isNew = books.withLock { books in
-      guard isClosed else {
-        books.closed.remove(host)
-        return false
-      }
-      return books.closed.insert(host).inserted
-    }
-    if isNew {
-      database.alert(
-        "host \(String(decoding: host, as: UTF8.self)): \(wrongCodes) wrong codes in a day: codes "
-          + "from unknown places of users are refused there from now on")
-    }
-    return isClosed || caller != nil && count.ofCaller >= Self.ofCaller
+  /// How many wrong codes it may send in a day.
+  func bound(of host: [UInt8]) -> UInt64 {
+    let grown = wrongCodes.addingReportingOverflow(Self.ofPerson * database.counts.people(of: host))
+    return max(wrongCodes, min(grown.overflow ? .max : grown.partialValue, Self.mostOfHost))
   }
 
-  private func count(of who: Who) -> Count? {
-    let now = sys_monotonic()
-    if let found = books.withLock({ $0.counts[who] }), now &- found.since < Self.renewal {
-      return found
+  /// Whether codes from there are accepted only from known places. If the database cannot say, it
+  /// will not save an answer either.
+  func isClosed(_ host: HostIdentity, _ caller: UInt32?) -> Bool {
+    let most = bound(of: host.host)
+    guard let ofHost = count(of: host, nil, upTo: most) else { return true }
+    let isClosed = ofHost >= most
+    if database.counts.note(host.host, isClosed: isClosed), isClosed {
+      let name = String(decoding: host.host, as: UTF8.self)
+      database.alert(
+        "host \(name): \(most) wrong codes in a day: codes from unknown places of users are "
+          + "refused there from now on (sallyport-verifier hosts reopen \(name))")
     }
-    let caller = who.caller.map { Value.number(UInt64($0)) } ?? .null
+    if isClosed { return true }
+    guard let caller else { return false }
+    return count(of: host, caller, upTo: most).map { $0 >= Self.ofCaller } ?? true
+  }
+
+  private func count(of host: HostIdentity, _ caller: UInt32?, upTo most: UInt64) -> UInt64? {
+    let now = sys_monotonic()
+    let who = Who(host: host.host, caller: caller)
+    if let found = books.withLock({ $0.counts[who] }), found.reopened == host.reopened,
+      now &- found.since < Self.renewal
+    {
+      return found.n
+    }
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(
-        Statement.wrongCodes,
-        [.text(who.host), .number(max(wrongCodes, Self.ofCaller)), caller])
+        Statement.wrongCodes, Self.values(host.host, caller, since: host.reopened, upTo: most))
       guard let ofHost = rows.number(0, 0), let ofCaller = rows.number(0, 1) else { return nil }
-      let count = Count(ofHost: ofHost, ofCaller: ofCaller, since: now)
-      books.withLock { books in
+      return books.withLock { books in
         if books.counts.count >= Self.most { books.counts = [:] }
-        books.counts[who] = count
+        let all = Who(host: host.host, caller: nil)
+        books.counts[all] = Count(n: ofHost, reopened: host.reopened, since: now)
+        if caller == nil { return ofHost }
+        books.counts[who] = Count(n: ofCaller, reopened: host.reopened, since: now)
+        return ofCaller
       }
-      return count
     } catch {
       return nil
     }
+  }
+
+  private static func values(
+    _ host: [UInt8], _ caller: UInt32?, since reopened: Int64, upTo most: UInt64
+  ) -> [Value] {
+    [
+      .text(host), .number(max(most, ofCaller)), caller.map { .number(UInt64($0)) } ?? .null,
+      .number(UInt64(clamping: reopened)),
+    ]
+  }
+
+  /// Looks which hosts are closed, also where nobody types a code, and says so in the database, for
+  /// status. `line`: not one that logins use.
+  func look(by line: DatabaseConnection) throws(DatabaseFault) {
+    let found = try line.ask(Statement.manyWrong, [.number(wrongCodes)])
+    var closed: Set<[UInt8]> = []
+    for row in 0..<found.count {
+      guard let name = found.bytes(row, 0) else { continue }
+      let rows = try line.ask(Statement.named, [.text(name)])
+      guard let host = HostRow(rows, 0) else { continue }
+      let reopened = Reopening.read(rows.bytes(0, 6), under: database.key, of: host)
+      let most = bound(of: name)
+      let counted = try line.ask(
+        Statement.wrongCodes, Self.values(name, nil, since: reopened, upTo: most))
+      if counted.number(0, 0) ?? 0 >= most { closed.insert(name) }
+    }
+    database.counts.note(closed: closed)
+    if closed.isEmpty { return }
+    let names = closed.map { String(decoding: $0, as: UTF8.self) }.sorted()
+    _ = try line.ask(Statement.close, [.text(Array(names.joined(separator: ",").utf8))])
   }
 
   /// Of the amount that a host asks back: what it was charged in this login, once.
@@ -118,9 +173,8 @@ final class HostLimits: Sendable {
     guard case .refused(.response(.wrongCode(let charge), _)) = outcome else { return }
     let now = sys_monotonic()
     books.withLock { books in
-      let counted = Who(host: host, caller: caller)
-      books.counts[counted]?.ofHost += 1
-      books.counts[counted]?.ofCaller += 1
+      books.counts[Who(host: host, caller: nil)]?.n += 1
+      if caller != nil { books.counts[Who(host: host, caller: caller)]?.n += 1 }
       guard role == .firstPass, let charge else { return }
       if books.charges.count >= Self.most { books.charges = [:] }
       books.charges[Who(host: host, caller: nil, name: name)] = (charge, now)

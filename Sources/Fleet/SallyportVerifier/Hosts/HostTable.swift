@@ -22,7 +22,8 @@ extension Statement {
   static let listing = """
     SELECT name, enrolls, \(shown("to_timestamp(joined)")), \(shown("seen")),
       greatest(0, extract(epoch FROM clock_timestamp() - seen))::bigint, coalesce(p.kind, 0),
-      name, key, enrolls, joined, rights
+      name, key, enrolls, joined, rights,
+      coalesce(closed > clock_timestamp() - interval '30 seconds', false)
     FROM host LEFT JOIN presence p ON p.subject = host.key ORDER BY 1
     """
 
@@ -84,6 +85,8 @@ package struct HostTable {
     /// As its starts have it.
     var kind: PresenceRow.Kind = .usual
     var key: [UInt8]?
+    /// Whether codes there are accepted only from known places, after too many wrong ones.
+    var isClosed = false
     /// For people.
     package var right: String {
       let right = rights.map { $0.text } ?? "none: sallyport-verifier hosts allow"
@@ -379,7 +382,7 @@ extension Rows {
         name: text(row, 0) ?? "", rights: rights(row, under: key, end),
         joined: text(row, 2) ?? "", seen: text(row, 3), unseen: number(row, 4),
         kind: number(row, 5).flatMap { PresenceRow.Kind(rawValue: $0) } ?? .usual,
-        key: bytes(row, 7))
+        key: bytes(row, 7), isClosed: bytes(row, 11) == [1])
     }
   }
 }

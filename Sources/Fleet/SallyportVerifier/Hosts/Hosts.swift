@@ -15,7 +15,7 @@ extension Statement {
       AND encode(key, 'hex') = ANY (string_to_array($1, ','))
     """
 
-  static let hosts = "SELECT name, key, enrolls, joined, seal, rights FROM host"
+  static let hosts = "SELECT name, key, enrolls, joined, seal, rights, reopened FROM host"
 
   /// $1 name, $2 seal: of a host that was revoked.
   fileprivate static let removeRevoked = "DELETE FROM host WHERE name = $1 AND seal = $2"
@@ -32,6 +32,8 @@ package struct HostIdentity: Equatable, Sendable {
   package let holdsReserve: Bool
   /// Whether it was put back, or runs twice.
   package let rests: Bool
+  /// Up to when its wrong codes do not count, in seconds since 1970.
+  var reopened: Int64 = 0
 
   package init(
     _ pin: Pin, host: [UInt8], rights: HostRights = HostRights(), holdsReserve: Bool = true,
@@ -194,19 +196,20 @@ package final class Hosts: Sendable {
       var hosts: [HostIdentity] = []
       var read: [[UInt8]: SealedRights] = [:]
       var news: [(host: [UInt8], rights: [UInt8])] = []
-      for (found, seal, column) in sealed(rows) {
+      for (found, seal, row) in sealed(rows) {
         guard let pin = found.key.flatMap(Pin.init) else { continue }
         if revocations.has(pin.bytes) || revocations.isVoid(found) {
           try remove(found.name, seal)
         } else {
           let kind = kinds[pin.bytes] ?? .usual
+          let column = rows.bytes(row, 5)
           let rights = rights(column, seal, of: found, &read)
           if rights == nil { news.append((found.name, column ?? seal)) }
-          hosts.append(
-            HostIdentity(
-              pin, host: found.name,
-              rights: kind.rests ? HostRights() : rights ?? HostRights(),
-              holdsReserve: kind == .usual, rests: kind.rests))
+          var host = HostIdentity(
+            pin, host: found.name, rights: kind.rests ? HostRights() : rights ?? HostRights(),
+            holdsReserve: kind == .usual, rests: kind.rests)
+          host.reopened = Reopening.read(rows.bytes(row, 6), under: database.key, of: found)
+          hosts.append(host)
         }
       }
       known.withLock { $0.rights = read }
@@ -224,14 +227,14 @@ package final class Hosts: Sendable {
   }
 
   /// Those that nobody without the key has made or changed.
-  private func sealed(_ rows: Rows) -> [(HostRow, seal: [UInt8], rights: [UInt8]?)] {
+  private func sealed(_ rows: Rows) -> [(HostRow, seal: [UInt8], row: Int)] {
     checked.withLock { checked in
       checked.begin()
       return (0..<rows.count).compactMap { row in
         guard let found = HostRow(rows, row), let seal = rows.bytes(row, 4) else { return nil }
         let (isRight, isNews) = checked.check(found, seal, under: database.key)
         if !isRight, isNews { database.alert(found.forged) }
-        return isRight ? (found, seal, rows.bytes(row, 5)) : nil
+        return isRight ? (found, seal, row) : nil
       }
     }
   }

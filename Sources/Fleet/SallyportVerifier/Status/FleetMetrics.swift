@@ -36,6 +36,9 @@ package struct FleetMetrics: Sendable {
           one.unseen.map { (Self.label("host", one.name), "\($0)") }
         })
       add(
+        "host_closed", "1 if codes of a host are accepted from known places alone.",
+        status.hosts.map { (Self.label("host", $0.name), $0.isClosed ? "1" : "0") })
+      add(
         "outcomes_of_a_day", "Logins of the last day by outcome.",
         status.outcomes.map { (Self.label("outcome", $0.word), "\($0.count)") })
       add("warnings", "Number of warnings of status.", [("", "\(status.warnings.count)")])

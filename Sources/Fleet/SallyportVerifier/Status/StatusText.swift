@@ -66,6 +66,12 @@ extension FleetStatus {
           "host \(host.name) \(host.right): it has no rights and holds no backup codes until "
             + "sallyport-verifier hosts accept \(host.name)")
       }
+      + hosts.filter(\.isClosed).map { host in
+        Warning(
+          "host-closed",
+          "host \(host.name) has brought too many wrong codes within a day: codes from unknown "
+            + "places of users are refused there (sallyport-verifier hosts reopen \(host.name))")
+      }
   }
 
   private var database: [Warning] {
@@ -213,6 +219,7 @@ extension HostTable.Row {
 
   fileprivate var line: String {
     "host: \(name), \(right)" + (seen.map { ", seen \($0)" } ?? ", never seen")
+      + (isClosed ? ", CLOSED" : "")
   }
 
   fileprivate var json: String {
@@ -220,6 +227,7 @@ extension HostTable.Row {
       ("name", quoted(name)), ("rights", list((rights?.words ?? []).map { quoted($0) })),
       ("seen", seen.map { quoted($0) } ?? "null"),
       ("unseenSeconds", unseen.map { "\($0)" } ?? "null"), ("rests", "\(kind.rests)"),
+      ("closed", "\(isClosed)"),
     ])
   }
 }

@@ -36,11 +36,15 @@ package struct FleetFacts: Equatable {
   /// What this host may do beside asking, and how much of it is left, as `sallyport fleet status`
   /// says it; empty where no verifier has said it.
   var rights: [String]
+  /// What it means that the verifiers accept codes here only from known places; nil: they do not
+  /// say so.
+  var closing: String?
 
   package init(
-    verifiers: [Verifier], breakGlass: [String], unasked: [String] = [], rights: [String] = []
+    verifiers: [Verifier], breakGlass: [String], unasked: [String] = [], rights: [String] = [],
+    closing: String? = nil
   ) {
     (self.verifiers, self.breakGlass, self.unasked) = (verifiers, breakGlass, unasked)
-    self.rights = rights
+    (self.rights, self.closing) = (rights, closing)
   }
 }

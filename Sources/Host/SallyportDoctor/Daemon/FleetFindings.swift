@@ -29,7 +29,7 @@ struct FleetFindings {
     return fleet.verifiers.compactMap { finding($0, canVerify: canVerify) }
       + [
         clock(fleet), fleet.breakGlass.isEmpty ? noBreakGlass : nil, unasked(fleet.unasked),
-        rights(fleet.rights),
+        rights(fleet.rights), fleet.closing.map { closed($0) },
       ].compactMap { $0 }
   }
 
@@ -80,6 +80,11 @@ struct FleetFindings {
       "this machine's clock is \(least.magnitude) s \(least > 0 ? "behind" : "ahead of") the "
         + "verifiers', which verify the codes",
       fixes: [.advice("timedatectl status, here and on the verifiers")])
+  }
+
+  private func closed(_ text: String) -> Finding {
+    .warning(
+      "fleet-closed", area, text, fixes: [.advice("sallyport log --failed: who typed them")])
   }
 
   private var noBreakGlass: Finding {

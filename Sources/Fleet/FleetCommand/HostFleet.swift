@@ -38,7 +38,7 @@ extension FleetEnvironment: FleetAccess {
   {
     guard let (file, identity) = try? host() else { return nil }
     let report = FleetStatus.report(file, identity, of: self, try context.time())
-    let rights = report.canVerify ? rights() : nil
+    let told = report.canVerify ? rights() : nil
     let people = HostAccounts(store: store, conf: nil, context: context)
     let candidates = BreakGlass.candidates(on: context.machine)
     return FleetFacts(
@@ -47,7 +47,7 @@ extension FleetEnvironment: FleetAccess {
           address: state.address.text, answer: state.outcome, text: report.say(state),
           clockOffset: state.status.map { $0.now.seconds - report.now.seconds })
       }, breakGlass: try people.breakGlass(among: candidates), unasked: try people.unasked(),
-      rights: rights?.lines.map { String($0.dropFirst(2)) } ?? [],
-      closing: rights.flatMap { $0.isClosed ? $0.closing : nil })
+      rights: told?.lines.map { String($0.dropFirst(2)) } ?? [],
+      closing: told.flatMap { $0.isClosed ? $0.closing : nil })
   }
 }

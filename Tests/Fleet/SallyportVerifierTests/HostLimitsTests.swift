@@ -58,7 +58,9 @@ struct `How many wrong codes a host may bring` {
       rows.bytes(0, 6), under: key, of: try #require(HostRow(rows, 0)))
   }
 
-  @Test func `grows with the people who were let in there, on any verifier, within a week`() throws {
+  @Test func `grows with the people who were let in there within a week, on any verifier`()
+    throws
+  {
     for number in 0..<26 {
       one.database.counts.noteLetIn(Array("user\(number)".utf8), on: web1.host)
     }
@@ -101,7 +103,7 @@ struct `How many wrong codes a host may bring` {
     let limits = limits()
     #expect(limits.isClosed(web1, 3999))
     #expect(!limits.isClosed(web1, 4000) && !limits.isClosed(web1, nil))
-    // One host has one count, whoever asks.
+    // A host has one count for all callers.
     let wrong = Outcome.refused(
       .response(.wrongCode(nil), left: BudgetLeft(known: 1, other: 1)))
     for caller: UInt32 in 5000..<5080 {

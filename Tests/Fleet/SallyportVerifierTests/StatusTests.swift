@@ -27,7 +27,7 @@ import Testing
   private func status(
     _ facts: FleetStatus.Facts? = nil, _ verifiers: [FleetStatus.Verifier]? = nil,
     unseen: UInt64? = 60, kind: PresenceRow.Kind = .usual, isClosed: Bool = false,
-    hasCopy: Bool = true, policyFlaw: String? = nil
+    leftOut: [FleetStatus.Part] = [], hasCopy: Bool = true, policyFlaw: String? = nil
   ) -> FleetStatus {
     var host = HostTable.Row(
       name: "web \"1\"", rights: HostRights([.enrolls]), joined: "2026-03-01 02:03 UTC",
@@ -35,7 +35,8 @@ import Testing
     host.isClosed = isClosed
     return FleetStatus(
       facts: facts ?? self.facts(), verifiers: verifiers ?? [verifier("one"), verifier("two")],
-      hosts: [host], outcomes: [("accepted", 3), ("wrong-code", 1)], hasCopy: hasCopy,
+      hosts: [host], outcomes: [("accepted", 3), ("wrong-code", 1)], leftOut: leftOut,
+      hasCopy: hasCopy,
       policyFlaw: policyFlaw)
   }
 
@@ -61,6 +62,7 @@ import Testing
       (status(facts(certificate: -1)), ["certificate-ends"]),
       (status(facts(waiting: 3)), ["saves-wait"]),
       (status(facts(losses: 1)), ["distrusted"]),
+      (status(leftOut: [.users, .outcomes]), ["left-out"]),
       (status(nil, []), ["no-verifier"]),
       (status(nil, [one]), ["one-verifier"]),
       (status(nil, [verifier("one", silent: 11)]), ["no-verifier", "verifier-silent"]),

@@ -44,6 +44,7 @@ package enum Schema {
     presence,
     spent,
     visitor,
+    outcome,
     "CREATE INDEX event_at ON event (at)",
     "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
     """
@@ -75,11 +76,18 @@ package enum Schema {
       PRIMARY KEY (subject, kind), CHECK (n <= most))
     """
 
-  /// Of whom a verifier has let in on a host on a day a digest each, without names.
+  /// Who was let in by a verifier on a host on a day: digests, no names.
   private static let visitor = """
     CREATE TABLE IF NOT EXISTS visitor (
       day bigint, host text, verifier text, people bit(1024) NOT NULL,
       PRIMARY KEY (day, host, verifier))
+    """
+
+  /// What came of codes: a row of each verifier, so that none waits for another one's.
+  private static let outcome = """
+    CREATE TABLE IF NOT EXISTS outcome (
+      hour bigint, host text, verifier text, kind text, n bigint NOT NULL,
+      PRIMARY KEY (hour, host, verifier, kind)) WITH (fillfactor = 50)
     """
 
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
@@ -94,7 +102,7 @@ package enum Schema {
 
   /// From the former one on, and from the oldest, which has the same tables: all or nothing.
   static let additions = [
-    revoked, presence, revoking(role), presences, spent, spending, visitor, visitors,
+    revoked, presence, revoking(role), presences, spent, spending, visitor, outcome, counting,
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS rights bytea",
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS reopened bytea",
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS closed timestamptz",
@@ -111,7 +119,9 @@ package enum Schema {
 
   private static let spending = "GRANT SELECT, INSERT, UPDATE, DELETE ON spent TO \(role)"
 
-  private static let visitors = "GRANT SELECT, INSERT, UPDATE, DELETE ON visitor TO \(role)"
+  private static let counting = """
+    GRANT SELECT, INSERT, UPDATE, DELETE ON visitor, outcome TO \(role)
+    """
 
   private static func revoking(_ role: String) -> String {
     "GRANT SELECT, INSERT, UPDATE ON revoked TO \(role)"
@@ -129,7 +139,7 @@ package enum Schema {
     "GRANT SELECT, INSERT ON event TO \(role)",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
     "GRANT SELECT, UPDATE ON fleet TO \(role)",
-    revoking(role), presences, spending, visitors,
+    revoking(role), presences, spending, counting,
   ]
 
   static let isThere = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('fleet')"

@@ -49,16 +49,19 @@ package struct LoginHandler: FrameHandler {
     if let question = settled(asked, of: asker, arrived: arrived) {
       found = answer(question, of: asker, &wasAway) ?? .notServed
     }
-    if asked.verb.isAttempt { count(found, wasAway: wasAway, since: arrived) }
+    if asked.verb.isAttempt { count(found, on: asker.host, wasAway: wasAway, since: arrived) }
     // It went away before anything was saved.
     if wasAway { return .databaseAway }
     if case .outcome(.accepted) = found { logins.note(asked.name, on: asker.pin) }
     return VerifierAnswer(to: .question, found.encoded() ?? [])
   }
 
-  private func count(_ answer: ServiceAnswer, wasAway: Bool, since arrived: UInt64) {
+  private func count(
+    _ answer: ServiceAnswer, on host: [UInt8], wasAway: Bool, since arrived: UInt64
+  ) {
     var word = wasAway ? "database-away" : "trouble"
     if case .outcome(let outcome) = answer { word = String(decoding: outcome.word, as: UTF8.self) }
+    database.counts.note(Array(word.utf8), on: host)
     database.meters.note(word, after: sys_monotonic() &- arrived)
   }
 

@@ -265,7 +265,9 @@ package final class ReserveHandler: FrameHandler {
       state.backupCodes?.used |= code
       return (isNew ? .used : .was, state)
     }
-    guard case .committed(.used) = done else { return }
+    guard case .committed(let what) = done else { return }
+    database.counts.note(what.word, on: holder.host)
+    if what == .was { return }
     database.note(
       .warning, "backup code used on a host that was cut off:", of: name, on: holder.host)
   }

@@ -13,7 +13,7 @@ package struct FleetMetrics: Sendable {
     add("up", "1 if the database can be reached.", [("", status == nil ? "0" : "1")])
     if let status {
       let facts = status.facts
-      add("users", "Users who have a record.", [("", "\(facts.users)")])
+      add("users", "Users who have a record.", facts.users.map { [("", "\($0)")] } ?? [])
       add("distrusts", "Invalidations of codes after data loss.", [("", "\(facts.losses)")])
       add("waiting_saves", "Saves that wait for a standby.", [("", "\(facts.waiting)")])
       add(

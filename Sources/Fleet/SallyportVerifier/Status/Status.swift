@@ -31,7 +31,8 @@ package struct FleetStatus: Sendable {
     let standbys: UInt64?
     /// Connections whose save waits for one.
     let waiting: UInt64
-    let users: UInt64
+    /// nil: not counted in time.
+    var users: UInt64?
     /// Seconds until a certificate expires by which libpq and the server authenticate each other.
     var certificate: Int64?
   }
@@ -41,10 +42,15 @@ package struct FleetStatus: Sendable {
   let hosts: [HostTable.Row]
   /// Of the last day.
   let outcomes: [(word: String, count: UInt64)]
+  /// Which of users, hosts and outcomes the database did not say in time.
+  var leftOut: [Part] = []
   /// Whether a copy of this verifier's keys was checked.
   let hasCopy: Bool
   /// What is wrong with this verifier's sallyport.conf.
   let policyFlaw: String?
+
+  /// What is told without, where it takes too long.
+  enum Part: String, Sendable { case users, hosts, outcomes }
 
   /// After how many seconds a verifier counts as silent, and a host as unused.
   static let (silence, unseen): (UInt64, UInt64) = (10, 30 * 86_400)
@@ -63,14 +69,36 @@ extension FleetStatus {
     }
     facts.certificate = connection.certificatesEnd.map { $0 - Int64(time(nil)) }
     let verifiers = try connection.ask(Statement.statusOfVerifiers, [.text(connection.server)])
-    let hosts = try HostTable.rows(by: connection, under: key, file)
-    let outcomes = try connection.ask(Statement.outcomes)
+    _ = try connection.ask(Statement.brief)
+    var leftOut: [Part] = []
+    facts.users = try Self.part(.users, &leftOut) { () throws(DatabaseFault) in
+      try connection.ask(Statement.users).number(0, 0)
+    }
+    let hosts = try Self.part(.hosts, &leftOut) { () throws(DatabaseFault) in
+      try HostTable.rows(by: connection, under: key, file)
+    }
+    let outcomes = try Self.part(.outcomes, &leftOut) { () throws(DatabaseFault) in
+      try connection.ask(Statement.outcomes)
+    }
     self.init(
-      facts: facts, verifiers: (0..<verifiers.count).map { Verifier(verifiers, $0) }, hosts: hosts,
-      outcomes: (0..<outcomes.count).map {
-        (outcomes.text($0, 0) ?? "", outcomes.number($0, 1) ?? 0)
-      }, hasCopy: hasCopy,
+      facts: facts, verifiers: (0..<verifiers.count).map { Verifier(verifiers, $0) },
+      hosts: hosts ?? [], outcomes: outcomes?.outcomes ?? [], leftOut: leftOut, hasCopy: hasCopy,
       policyFlaw: policyFlaw.map { String(decoding: $0.bytes, as: UTF8.self) })
+  }
+
+  /// nil where the server ended it, as it took too long or waited for a lock.
+  private static func part<R>(
+    _ part: Part, _ leftOut: inout [Part], _ body: () throws(DatabaseFault) -> R?
+  ) throws(DatabaseFault) -> R? {
+    do throws(DatabaseFault) {
+      return try body()
+    } catch {
+      guard case .refused(let state, _) = error, ["57014", "55P03"].contains(state) else {
+        throw error
+      }
+      leftOut.append(part)
+      return nil
+    }
   }
 }
 
@@ -80,7 +108,14 @@ extension FleetStatus.Facts {
     self.init(
       schema: schema, losses: rows.number(0, 1) ?? 0, lost: rows.text(0, 2) ?? "",
       timeline: rows.text(0, 3) ?? "", synchronous: rows.text(0, 4) ?? "",
-      standbys: rows.number(0, 5), waiting: rows.number(0, 6) ?? 0, users: rows.number(0, 7) ?? 0)
+      standbys: rows.number(0, 5), waiting: rows.number(0, 6) ?? 0)
+  }
+}
+
+extension Rows {
+  /// Of `Statement.outcomes`.
+  fileprivate var outcomes: [(String, UInt64)] {
+    (0..<count).map { (text($0, 0) ?? "", number($0, 1) ?? 0) }
   }
 }
 
@@ -103,10 +138,16 @@ extension Statement {
       current_setting('synchronous_standby_names'),
       (SELECT CASE WHEN pg_has_role('pg_read_all_stats', 'usage') THEN count(*) END
         FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum', 'potential')),
-      (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'),
-      (SELECT count(*) FROM enrollment WHERE get_byte(name, 0) <> 47)
+      (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep')
     FROM fleet f
     """
+
+  /// How long each part may take that can be left out, so that all is told within a second.
+  fileprivate static let brief = """
+    SELECT set_config('statement_timeout', '300', false), set_config('lock_timeout', '300', false)
+    """
+
+  fileprivate static let users = "SELECT count(*) FROM enrollment WHERE get_byte(name, 0) <> 47"
 
   /// $1 the server.
   fileprivate static let statusOfVerifiers = """
@@ -116,10 +157,5 @@ extension Statement {
       (extract(epoch FROM max(now) FILTER (WHERE worker = 0)) * 1000)::bigint,
       coalesce(max(posted) FILTER (WHERE worker = 0) = $1, false)
     FROM worker GROUP BY verifier HAVING bool_or(worker = 0) ORDER BY 1
-    """
-
-  fileprivate static let outcomes = """
-    SELECT outcome, count(*) FROM event
-    WHERE at > now() - interval '1 day' AND outcome NOT LIKE 'act-%' GROUP BY outcome ORDER BY 1
     """
 }

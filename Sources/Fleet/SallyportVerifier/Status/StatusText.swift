@@ -4,7 +4,7 @@ extension FleetStatus {
   /// For people, without line ends; problems and their consequences come last.
   package var lines: [String] {
     var lines = [
-      "schema: \(facts.schema)", "users: \(facts.users)",
+      "schema: \(facts.schema)", "users: \(facts.users.map { "\($0)" } ?? "not counted")",
       "database: primary, timeline \(facts.timeline), \(standbys)",
     ]
     lines += verifiers.map(\.line) + hosts.map(\.line)
@@ -31,9 +31,15 @@ extension FleetStatus {
       object([("what", quoted($0.what)), ("text", quoted($0.text))])
     }
     return object([
-      ("schema", "\(facts.schema)"), ("users", "\(facts.users)"), ("database", database),
-      ("verifiers", list(verifiers.map(\.json))), ("hosts", list(hosts.map(\.json))),
-      ("outcomes", object(outcomes.map { ($0.word, "\($0.count)") })),
+      ("schema", "\(facts.schema)"), ("users", facts.users.map { "\($0)" } ?? "null"),
+      ("database", database),
+      ("verifiers", list(verifiers.map(\.json))),
+      ("hosts", leftOut.contains(.hosts) ? "null" : list(hosts.map(\.json))),
+      (
+        "outcomes",
+        leftOut.contains(.outcomes)
+          ? "null" : object(outcomes.map { ($0.word, "\($0.count)") })
+      ),
       ("warnings", list(warnings)),
     ])
   }
@@ -95,6 +101,11 @@ extension FleetStatus {
             ? "only one synchronous standby is connected: if it stops, all logins are refused"
             : "\(there) synchronous standbys are connected, and each save waits for \(needed): if "
               + "one stops, all logins are refused"))
+    }
+    if !leftOut.isEmpty {
+      let parts = leftOut.map(\.rawValue).joined(separator: ", ")
+      found.append(
+        Warning("left-out", "left out, since the database did not answer in time: \(parts)"))
     }
     if facts.waiting > 0 {
       found.append(

@@ -44,8 +44,11 @@ package struct Event: Sendable {
 
   /// $5 to $13 of a save. `verdict`: what the question came to; nil for other changes of the state,
   /// which are no event unless they are an act. A name that nobody has may be anything that was
-  /// typed, a password too.
-  func values(_ verdict: (any EventWord)?, _ before: LoginState?, _ after: LoginState?) -> [Value] {
+  /// typed, a password too. `isWritten`: whether there is to be a row.
+  func values(
+    _ verdict: (any EventWord)?, _ before: LoginState?, _ after: LoginState?,
+    isWritten: Bool = true
+  ) -> [Value] {
     let word = verdict?.word ?? act.map { bytes(of: "act-") + Array($0.rawValue.utf8) }
     let used = before.flatMap { before in after.flatMap { Use(before, $0) } }
     let isNobody = verdict as? Outcome == .refused(.unknownUser)
@@ -53,7 +56,8 @@ package struct Event: Sendable {
       .text(host), .bytes(isNobody ? [] : name), .text(service), .text(address),
       caller.map { .number(UInt64($0)) } ?? .null,
       word.map { .text($0) } ?? .null, used.map { .text($0.what) } ?? .null,
-      used.map { .number($0.position) } ?? .null, .text([UInt8(ascii: word == nil ? "f" : "t")]),
+      used.map { .number($0.position) } ?? .null,
+      .text([UInt8(ascii: word == nil || !isWritten ? "f" : "t")]),
     ]
   }
 
@@ -82,6 +86,12 @@ package struct Event: Sendable {
 /// What a change of the state came to, as an event says it.
 protocol EventWord {
   var word: [UInt8] { get }
+  /// Whether it costs a host nothing to bring one more of these.
+  var isFree: Bool { get }
+}
+
+extension EventWord {
+  var isFree: Bool { false }
 }
 
 extension Outcome: EventWord {
@@ -89,6 +99,13 @@ extension Outcome: EventWord {
     switch self {
     case .accepted: bytes(of: "accepted")
     case .refused(let reason): bytes(of: reason.name)
+    }
+  }
+
+  var isFree: Bool {
+    switch self {
+    case .accepted, .refused(.response(.wrongCode(.some), _)): false
+    case .refused: true
     }
   }
 }

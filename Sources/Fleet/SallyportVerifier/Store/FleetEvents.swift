@@ -1,3 +1,4 @@
+import CService
 import FleetProtocol
 import OneTimePassword
 import SallyportCore
@@ -82,5 +83,21 @@ extension EventsAnswer.Entry {
 extension Value {
   fileprivate static func flag(_ value: Bool) -> Value {
     .text([UInt8(ascii: value ? "t" : "f")])
+  }
+}
+
+extension FleetStore {
+  /// Whether there is to be an event of what a question came to: a host that floods what costs it
+  /// nothing fills no disk. It is counted all the same.
+  func isWritten(_ word: (any EventWord)?) -> Bool {
+    guard let word, word.isFree else { return true }
+    let (isWritten, isNews) = database.counts.takeFree(on: event.host, at: sys_monotonic())
+    if isNews {
+      database.alert(
+        "host \(String(decoding: event.host, as: UTF8.self)): more than 10 refusals in a minute "
+          + "that cost it nothing, of unknown names, throttled or malformed: no event of more of "
+          + "them, which are counted")
+    }
+    return isWritten
   }
 }

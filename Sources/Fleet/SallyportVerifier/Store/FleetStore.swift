@@ -195,7 +195,8 @@ package struct FleetStore: ManagedStore, Sendable {
       let sealed = try sealing { () throws(RowFault) in
         try database.key.body(state, row.mark, of: key)
       }
-      let told = event.values(verdict as? any EventWord, row.state, state)
+      let word = verdict as? any EventWord
+      let told = event.values(word, row.state, state, isWritten: isWritten(word))
       let isSaved = try save(
         sealed, beside: (record.enrollment, state), of: key, over: row.mark,
         by: record.decoyOf == nil ? .state : .decoy, told)

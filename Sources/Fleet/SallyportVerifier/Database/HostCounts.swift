@@ -19,11 +19,25 @@ extension Statement {
     SELECT host, bit_count(bit_or(people)) FROM visitor WHERE day > \(today) - 7 GROUP BY host
     """
 
+  /// $1 verifier, $2 hosts, $3 kinds and $4 how many, with commas between them.
+  fileprivate static let count = """
+    INSERT INTO outcome (hour, host, verifier, kind, n)
+    SELECT \(hour), one.host, $1, one.kind, one.n::bigint FROM unnest(
+      string_to_array($2, ','), string_to_array($3, ','), string_to_array($4, ','))
+      AS one (host, kind, n)
+    ON CONFLICT (hour, host, verifier, kind) DO UPDATE SET n = outcome.n + excluded.n
+    """
+
+  /// What came of codes within a day, by kind.
+  static let outcomes = """
+    SELECT kind, sum(n)::bigint FROM outcome WHERE hour > \(hour) - 24 GROUP BY kind ORDER BY 1
+    """
+
+  fileprivate static let forgetOutcomes = "DELETE FROM outcome WHERE hour <= \(hour) - 48"
+
   fileprivate static let forgetPeople = "DELETE FROM visitor WHERE day <= \(today) - 7"
 
-  /// What is written here may be lost with a server, and never waits for a standby.
-  fileprivate static let unhurried = "SELECT set_config('synchronous_commit', 'off', false)"
-
+  private static let hour = "extract(epoch FROM now())::bigint / 3600"
   private static let today = "extract(epoch FROM now())::bigint / 86400"
 }
 
@@ -34,10 +48,27 @@ final class HostCounts: Sendable {
   /// one, so that there are a few less than they are, and never more.
   typealias People = [UInt64]
   private static let words = 16
-  /// Of how many hosts something is kept until it is written.
+  /// Of how many hosts, and of how many kinds of them, something is kept until it is written.
   private static let most = 20_000
-  /// How many hosts are written at a time.
+  /// How many are written at a time.
   private static let batch = 200
+  /// How many refusals that cost a host nothing are written as events in this time; and how long
+  /// after an ALERT there is no other one of that host. In nanoseconds.
+  private static let freeAtOnce = 10
+  private static let (freeWindow, quiet): (UInt64, UInt64) = (60_000_000_000, 3_600_000_000_000)
+
+  /// What came of a code, and on which host.
+  private struct Kind: Hashable, Sendable {
+    let host: [UInt8]
+    let word: [UInt8]
+  }
+
+  private struct Free: Sendable {
+    var since: UInt64
+    var n = 0
+    /// When there was an ALERT.
+    var told: UInt64?
+  }
 
   private struct Books: Sendable {
     /// Let in and not written yet; and written for this day.
@@ -46,6 +77,9 @@ final class HostCounts: Sendable {
     /// Of all verifiers within a week.
     var counts: [[UInt8]: UInt64] = [:]
     var closed: Set<[UInt8]> = []
+    /// What is not written yet.
+    var outcomes: [Kind: UInt64] = [:]
+    var free: [[UInt8]: Free] = [:]
   }
 
   private let books = Locked(Books())
@@ -60,6 +94,31 @@ final class HostCounts: Sendable {
       if books.written[host].map({ $0[word] & bit != 0 }) ?? false { return }
       guard books.new.count < Self.most || books.new[host] != nil else { return }
       books.new[host, default: People(repeating: 0, count: Self.words)][word] |= bit
+    }
+  }
+
+  /// What came of a code: the word of its outcome.
+  func note(_ word: [UInt8], on host: [UInt8]) {
+    let kind = Kind(host: host, word: word)
+    books.withLock { books in
+      guard books.outcomes.count < Self.most || books.outcomes[kind] != nil else { return }
+      books.outcomes[kind, default: 0] += 1
+    }
+  }
+
+  /// Whether a refusal that costs this host nothing is to be written as an event, and whether it is
+  /// to be said that no more are. `now`: in nanoseconds.
+  func takeFree(on host: [UInt8], at now: UInt64) -> (isWritten: Bool, isNews: Bool) {
+    books.withLock { books in
+      if books.free.count >= Self.most, books.free[host] == nil { books.free = [:] }
+      var free = books.free[host] ?? Free(since: now)
+      if now &- free.since >= Self.freeWindow { (free.since, free.n) = (now, 0) }
+      let isWritten = free.n < Self.freeAtOnce
+      let isNews = !isWritten && (free.told.map { now &- $0 >= Self.quiet } ?? true)
+      if isNews { free.told = now }
+      if isWritten { free.n += 1 }
+      books.free[host] = free
+      return (isWritten, isNews)
     }
   }
 
@@ -82,6 +141,7 @@ final class HostCounts: Sendable {
 
   /// `verifier`: in whose name it is written.
   func exchange(by line: DatabaseConnection, as verifier: [UInt8]) throws(DatabaseFault) {
+    try writeOutcomes(by: line, as: verifier)
     try write(by: line, as: verifier)
     let rows = try line.ask(Statement.people)
     var counts: [[UInt8]: UInt64] = [:]
@@ -90,6 +150,27 @@ final class HostCounts: Sendable {
     }
     books.withLock { $0.counts = counts }
     _ = try line.ask(Statement.forgetPeople)
+    _ = try line.ask(Statement.forgetOutcomes)
+  }
+
+  /// What is written without an answer is not written again: it may be counted.
+  private func writeOutcomes(by line: DatabaseConnection, as verifier: [UInt8])
+    throws(DatabaseFault)
+  {
+    while true {
+      let some = books.withLock { books in
+        let some = Array(books.outcomes.prefix(Self.batch))
+        for (kind, _) in some { books.outcomes[kind] = nil }
+        return some
+      }
+      if some.isEmpty { return }
+      let columns = [
+        some.map(\.key.host), some.map(\.key.word), some.map { Array(String($0.value).utf8) },
+      ]
+      _ = try line.ask(
+        Statement.count,
+        [.text(verifier)] + columns.map { .text(Array($0.joined(separator: [UInt8(ascii: ",")]))) })
+    }
   }
 
   private func write(by line: DatabaseConnection, as verifier: [UInt8]) throws(DatabaseFault) {
@@ -125,50 +206,4 @@ final class HostCounts: Sendable {
   }
 
   private static func text(of people: People) -> [UInt8] { people.flatMap { hexadecimal($0) } }
-}
-
-/// The thread that writes and reads what is counted of hosts.
-final class CountKeeper {
-  /// In milliseconds.
-  private static let pause: Int32 = 10_000
-
-  private let database: Database
-  private let limits: HostLimits
-  private var line: DatabaseConnection?
-
-  init(_ database: Database, _ limits: HostLimits) {
-    (self.database, self.limits) = (database, limits)
-  }
-
-  /// A function and no closure: the optimizer makes one that never returns into another.
-  @inline(never) func keep() {
-    var isOver = false
-    while !isOver {
-      turn()
-      _ = poll(nil, 0, Self.pause)
-      isOver = database.losses < 0
-    }
-  }
-
-  /// Nothing depends on it but how much a host may do, which is less where nothing can be read: so
-  /// no login is refused because this is slow.
-  func turn() {
-    if database.isAway { return line = nil }
-    do throws(DatabaseFault) {
-      let line = try ownLine()
-      try database.counts.exchange(by: line, as: database.verifier)
-      try limits.look(by: line)
-    } catch {
-      line = nil
-      if !database.isAway { database.note(.error, "database error: counts: \(error.text)") }
-    }
-  }
-
-  private func ownLine() throws(DatabaseFault) -> DatabaseConnection {
-    if let line { return line }
-    let new = try DatabaseConnection(database.words, worker: 0)
-    _ = try new.ask(Statement.unhurried)
-    line = new
-    return new
-  }
 }

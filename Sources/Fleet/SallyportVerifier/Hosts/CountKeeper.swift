@@ -1,0 +1,55 @@
+import Glibc
+
+extension Statement {
+  /// What is written here may be lost with a server, and never waits for a standby.
+  fileprivate static let unhurried = "SELECT set_config('synchronous_commit', 'off', false)"
+}
+
+/// The thread that writes and reads what is counted of hosts.
+final class CountKeeper {
+  /// In milliseconds.
+  private static let pause: Int32 = 10_000
+
+  private let database: Database
+  private let limits: HostLimits
+  private var line: DatabaseConnection?
+
+  init(_ database: Database, _ limits: HostLimits) {
+    (self.database, self.limits) = (database, limits)
+  }
+
+  /// A function and no closure: the optimizer makes one that never returns into another.
+  @inline(never) func keep() {
+    var isOver = false
+    while !isOver {
+      turn()
+      _ = poll(nil, 0, Self.pause)
+      isOver = database.losses < 0
+    }
+  }
+
+  /// Nothing depends on it but how much a host may do, which is less where nothing can be read: so
+  /// no login is refused because this is slow.
+  func turn() {
+    if database.isAway {
+      line = nil
+      return
+    }
+    do throws(DatabaseFault) {
+      let line = try ownLine()
+      try database.counts.exchange(by: line, as: database.verifier)
+      try limits.look(by: line)
+    } catch {
+      line = nil
+      if !database.isAway { database.note(.error, "database error: counts: \(error.text)") }
+    }
+  }
+
+  private func ownLine() throws(DatabaseFault) -> DatabaseConnection {
+    if let line { return line }
+    let new = try DatabaseConnection(database.words, worker: 0)
+    _ = try new.ask(Statement.unhurried)
+    line = new
+    return new
+  }
+}

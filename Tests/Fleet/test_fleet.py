@@ -352,10 +352,13 @@ def test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_event
     done = run("distrust", "--database", fleet.words())
     assert done.returncode == 0 and "count as used" in done.stdout, done.stderr
     assert [verifier.type(name, code()) for name in names] == [REFUSED, REFUSED]
-    fleet.sql("UPDATE event SET at = at - interval '91 days' WHERE outcome = 'accepted'")
+    [[today]] = fleet.sql("SELECT min(relname) FROM pg_class WHERE relname ~ '^event_[0-9]{8}$'")
+    fleet.sql(f"ALTER TABLE {today} RENAME TO event_20200101")
     done = run("migrate", "--prune", "90d", "--database", fleet.words("postgres"))
-    assert done.stdout == "1 events deleted\n", done.stderr
-    assert fleet.accepted() == [] and fleet.sql("SELECT count(*) > 0 FROM event") == [["t"]]
+    assert done.stdout == "1 day of events deleted\n", done.stderr
+    assert fleet.accepted() == [] and fleet.sql("SELECT count(*) FROM event") == [["0"]]
+    done = run("forget-person", names[0], "--database", fleet.words("postgres"))
+    assert done.stdout == f"0 events of {names[0]} have no name now\n", done.stderr
     assert "not a number of days" in run("migrate", "--prune", "soon", "--database", fleet.words()).stderr
 
 

@@ -41,14 +41,35 @@ struct AdoptDatabase: ParsableCommand {
   }
 }
 
+struct ForgetPerson: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "forget-person", abstract: "Take a person's name from the events.",
+    discussion: "It needs the role that owns the tables (--database).")
+
+  @OptionGroup var common: Common
+
+  @Argument(help: "The name, as it was typed in logins.")
+  var name: String
+
+  func run() throws {
+    try common.actAsOwner()
+    let words = try common.words()
+    let count = try asking { () throws(DatabaseFault) in
+      try Database.forgetPerson(words, Array(name.utf8))
+    }
+    print("\(count) events of \(printable(name.utf8)) have no name now")
+  }
+}
+
 struct Migrate: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Update the tables to this version, or delete old events.",
+    abstract: "Update the tables to this version, add days of events, or delete old ones.",
     discussion: """
       An upgrade, while logins go on:
         sallyport-verifier migrate --database WORDS      once, as a role that owns the tables
         (the new package on each verifier, one after the other)
         sallyport-verifier migrate --finish      once, when none of the former version is left
+      Events have a part of their table for each day. Each migrate adds days up to 30 after today.
       """)
 
   @OptionGroup var common: Common
@@ -58,7 +79,7 @@ struct Migrate: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Delete events that are older than this, such as 90d, as a role that owns them (--database).",
+      "Delete the days of events that are older than this, such as 90d, as a role that owns them.",
       valueName: "days"))
   var prune: String?
 
@@ -71,7 +92,7 @@ struct Migrate: ParsableCommand {
       let gone = try asking { () throws(DatabaseFault) in
         try Database.prune(words, days: days)
       }
-      print("\(gone) events deleted")
+      print("\(gone) \(gone == 1 ? "day" : "days") of events deleted")
     } else if finish {
       try end()
     } else {

@@ -16,7 +16,7 @@ struct Command: ParsableCommand {
     abstract: "Check the codes of a fleet of hosts, over PostgreSQL.",
     subcommands: [
       Init.self, Run.self, Status.self, Invite.self, FleetHosts.self, Revoke.self, Key.self,
-      Distrust.self, AdoptDatabase.self, Migrate.self,
+      Distrust.self, AdoptDatabase.self, Migrate.self, ForgetPerson.self,
     ])
 }
 

@@ -132,6 +132,16 @@ struct `How many wrong codes a host may bring` {
     #expect(!limits.isClosed(reopened, nil))
     turn(one, limits)
     #expect(!one.database.counts.isClosed(web1.host))
+    // Also where it was not this verifier that found it.
+    let other = try Verifier("two", in: own)
+    _ = try one.ask(
+      "INSERT INTO outcome SELECT extract(epoch FROM now())::bigint / 3600, 'web1', 'one',"
+        + " 'wrong-code', 100")
+    turn(other, self.limits(other))
+    #expect(!other.database.counts.isClosed(web1.host))
+    _ = try one.ask("UPDATE host SET reopened = NULL")
+    turn(other, self.limits(other))
+    #expect(other.database.counts.isClosed(web1.host))
     // Those that come later count again.
     _ = try one.ask("UPDATE event SET at = at - interval '1 hour'")
     try bringWrong(100)

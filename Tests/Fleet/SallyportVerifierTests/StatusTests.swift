@@ -8,12 +8,13 @@ import Testing
 @Suite struct `What status tells` {
   private func facts(
     losses: UInt64 = 0, synchronous: String = "ANY 1 (a, b)", standbys: UInt64? = 2,
-    waiting: UInt64 = 0, schema: UInt64 = Schema.number, certificate: Int64? = nil
+    waiting: UInt64 = 0, schema: UInt64 = Schema.number, certificate: Int64? = nil,
+    eventDays: UInt64? = 30
   ) -> FleetStatus.Facts {
     FleetStatus.Facts(
       schema: schema, losses: losses, lost: "2026-01-02 03:04 UTC", timeline: "00000001",
       synchronous: synchronous, standbys: standbys, waiting: waiting, users: 7,
-      certificate: certificate)
+      certificate: certificate, eventDays: eventDays)
   }
 
   private func verifier(
@@ -62,6 +63,8 @@ import Testing
       (status(facts(certificate: -1)), ["certificate-ends"]),
       (status(facts(waiting: 3)), ["saves-wait"]),
       (status(facts(losses: 1)), ["distrusted"]),
+      (status(facts(eventDays: 7)), []), (status(facts(eventDays: 6)), ["event-days-end"]),
+      (status(facts(eventDays: nil)), ["event-days-end"]),
       (status(leftOut: [.users, .outcomes]), ["left-out"]),
       (status(nil, []), ["no-verifier"]),
       (status(nil, [one]), ["one-verifier"]),

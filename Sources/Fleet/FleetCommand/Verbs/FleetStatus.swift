@@ -155,11 +155,10 @@ struct FleetReport {
         say(state),
       ]
     }
-    return
-      (["Host \(file.host)\(right)"] + (rights.map { ["Rights:"] + $0.lines } ?? [])
-      + table([["VERIFIER", "NAME", "STATE"]] + rows)
-      + (rights.flatMap { $0.isClosed ? ["Closed: " + $0.closing] : nil } ?? []) + [verdict])
-      .joined(separator: "\n")
+    var lines = ["Host \(file.host)\(right)"] + (rights.map { ["Rights:"] + $0.lines } ?? [])
+    lines += table([["VERIFIER", "NAME", "STATE"]] + rows)
+    if let rights, rights.isClosed { lines.append("Closed: " + rights.closing) }
+    return (lines + [verdict]).joined(separator: "\n")
   }
 
   private var verdict: String {

@@ -135,6 +135,9 @@ final class HostCounts: Sendable {
     }
   }
 
+  /// Of which that is so.
+  var closed: Set<[UInt8]> { books.withLock { $0.closed } }
+
   func note(closed hosts: Set<[UInt8]>) { books.withLock { $0.closed = hosts } }
 
   // MARK: what is kept in the database

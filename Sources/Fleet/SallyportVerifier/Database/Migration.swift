@@ -29,15 +29,19 @@ extension Database {
   }
 
   /// Adds what is new in this version to the tables, while verifiers of the former one go on as
-  /// before. `words`: of the role that owns the tables.
+  /// before, and days to the events. `words`: of the role that owns the tables.
   package static func migrate(_ words: String) throws(DatabaseFault) -> Migrated {
     let connection = try DatabaseConnection(words, worker: 1)
     let found = try connection.ask(Schema.found).number(0, 0) ?? 0
-    if found == Schema.number { return .wasDone }
+    if found == Schema.number {
+      try EventDays(connection).keep()
+      return .wasDone
+    }
     guard (Schema.oldest...Schema.former).contains(found) else { return .other(found) }
     for statement in ["BEGIN"] + Schema.additions + ["COMMIT"] {
       _ = try connection.ask(statement)
     }
+    try EventDays(connection).keep()
     return .done
   }
 

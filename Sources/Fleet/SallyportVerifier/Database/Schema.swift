@@ -34,19 +34,11 @@ package enum Schema {
       PRIMARY KEY (verifier, worker))
       WITH (fillfactor = 50)
     """,
-    """
-    CREATE TABLE event (
-      at timestamptz NOT NULL, host text NOT NULL, name bytea NOT NULL, service text NOT NULL,
-      address text NOT NULL, caller bigint, outcome text NOT NULL, authenticator text,
-      position numeric(20))
-    """,
     revoked,
     presence,
     spent,
     visitor,
     outcome,
-    "CREATE INDEX event_at ON event (at)",
-    "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
     """
     CREATE TABLE fleet (
       one boolean PRIMARY KEY DEFAULT true CHECK (one), schema bigint NOT NULL,
@@ -55,6 +47,25 @@ package enum Schema {
       next bytea)
     """,
   ]
+
+  /// Without its days, which `EventDays` adds.
+  static let event = [
+    """
+    CREATE TABLE event (
+      at timestamptz NOT NULL, host text NOT NULL, name bytea NOT NULL, service text NOT NULL,
+      address text NOT NULL, caller bigint, outcome text NOT NULL, authenticator text,
+      position numeric(20)) PARTITION BY RANGE (at)
+    """,
+    "CREATE INDEX event_at ON event (at)",
+    "CREATE INDEX event_name ON event (name, at)",
+    "CREATE INDEX event_wrong ON event (host, at) WHERE outcome = 'wrong-code'",
+    eventRest,
+  ]
+
+  /// For what has no day's part.
+  static let eventRest = "CREATE TABLE event_rest PARTITION OF event DEFAULT"
+
+  static let telling = "GRANT SELECT, INSERT ON event TO \(role)"
 
   private static let revoked = """
     CREATE TABLE IF NOT EXISTS revoked (
@@ -136,7 +147,7 @@ package enum Schema {
   static let grants = [
     "GRANT SELECT, INSERT, UPDATE ON enrollment, state TO \(role)",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON worker TO \(role)",
-    "GRANT SELECT, INSERT ON event TO \(role)",
+    telling,
     "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
     "GRANT SELECT, UPDATE ON fleet TO \(role)",
     revoking(role), presences, spending, counting,
@@ -174,11 +185,12 @@ extension Database {
     let values = try Self.sealing { () throws(CryptoError) in
       [Value.number(Schema.number), .bytes(try key.canary()), .bytes(try row.seal(under: key))]
     }
-    for statement in ["BEGIN"] + Schema.tables + Schema.grants {
+    for statement in ["BEGIN"] + Schema.tables + Schema.event + Schema.grants {
       _ = try connection.ask(statement)
     }
     _ = try connection.ask(Schema.fleet, values)
     _ = try connection.ask("COMMIT")
+    try EventDays(connection).keep()
     return .new
   }
 

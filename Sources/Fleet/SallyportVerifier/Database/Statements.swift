@@ -5,7 +5,7 @@
 /// where the version is another.
 enum Statement {
   /// What each login asks, of which a connection has the server make one plan.
-  static let prepared = [load, save, saveDecoy]
+  static let prepared = [load, save, saveDecoy, wrongCodes]
 
   /// The first statement of each connection: settings of the role or the database must not weaken a
   /// save. Which server it is, since when; names are qualified, since the search path

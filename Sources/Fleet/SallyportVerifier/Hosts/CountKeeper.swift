@@ -1,4 +1,5 @@
 import Glibc
+import SallyportLogin
 
 extension Statement {
   /// What is written here may be lost with a server, and never waits for a standby.

@@ -20,10 +20,11 @@ extension Statement {
     greatest(now() - interval '1 day', to_timestamp($4::bigint))
     """
 
-  /// $1 how many at least: the hosts that have brought that many wrong codes in a day.
+  /// $1 how many at least: the hosts that may have brought that many wrong codes in a day.
   static let manyWrong = """
-    SELECT host FROM event WHERE outcome = 'wrong-code' AND at > now() - interval '1 day'
-    GROUP BY host HAVING count(*) >= $1::bigint
+    SELECT host FROM outcome
+    WHERE hour >= extract(epoch FROM now())::bigint / 3600 - 24 AND kind = 'wrong-code'
+    GROUP BY host HAVING sum(n) >= $1::bigint
     """
 
   /// $1 hosts, with commas between them.
@@ -44,7 +45,7 @@ final class HostLimits: Sendable {
   /// how many in all.
   static let (ofPerson, mostOfHost): (UInt64, UInt64) = (10, 2000)
   /// How long a count is valid, and how long a charge can be given back, in nanoseconds.
-  private static let (renewal, memory): (UInt64, UInt64) = (1_000_000_000, 600_000_000_000)
+  private static let (renewal, memory): (UInt64, UInt64) = (10_000_000_000, 600_000_000_000)
   /// How many are kept in memory.
   private static let most = 10_000
 
@@ -138,8 +139,8 @@ final class HostLimits: Sendable {
   func look(by line: DatabaseConnection) throws(DatabaseFault) {
     let found = try line.ask(Statement.manyWrong, [.number(wrongCodes)])
     var closed: Set<[UInt8]> = []
-    for row in 0..<found.count {
-      guard let name = found.bytes(row, 0) else { continue }
+    let many = Set((0..<found.count).compactMap { found.bytes($0, 0) })
+    for name in many.union(database.counts.closed) {
       let rows = try line.ask(Statement.named, [.text(name)])
       guard let host = HostRow(rows, 0) else { continue }
       let reopened = Reopening.read(rows.bytes(0, 6), under: database.key, of: host)

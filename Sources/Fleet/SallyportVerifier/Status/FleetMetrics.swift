@@ -41,6 +41,9 @@ package struct FleetMetrics: Sendable {
       add(
         "outcomes_of_a_day", "Logins of the last day by outcome.",
         status.outcomes.map { (Self.label("outcome", $0.word), "\($0.count)") })
+      add(
+        "event_days", "For how many days to come the events have parts.",
+        [("", "\(facts.eventDays ?? 0)")])
       add("warnings", "Number of warnings of status.", [("", "\(status.warnings.count)")])
     }
     text = metrics.text

@@ -35,6 +35,8 @@ package struct FleetStatus: Sendable {
     var users: UInt64?
     /// Seconds until a certificate expires by which libpq and the server authenticate each other.
     var certificate: Int64?
+    /// For how many days after today `event` has parts; nil: not for today.
+    var eventDays: UInt64?
   }
 
   let facts: Facts
@@ -51,6 +53,9 @@ package struct FleetStatus: Sendable {
 
   /// What is told without, where it takes too long.
   enum Part: String, Sendable { case users, hosts, outcomes }
+
+  /// Of how many days of `event` to come status warns that there are no more.
+  static let fewDays: UInt64 = 7
 
   /// After how many seconds a verifier counts as silent, and a host as unused.
   static let (silence, unseen): (UInt64, UInt64) = (10, 30 * 86_400)
@@ -108,7 +113,7 @@ extension FleetStatus.Facts {
     self.init(
       schema: schema, losses: rows.number(0, 1) ?? 0, lost: rows.text(0, 2) ?? "",
       timeline: rows.text(0, 3) ?? "", synchronous: rows.text(0, 4) ?? "",
-      standbys: rows.number(0, 5), waiting: rows.number(0, 6) ?? 0)
+      standbys: rows.number(0, 5), waiting: rows.number(0, 6) ?? 0, eventDays: rows.number(0, 7))
   }
 }
 
@@ -138,7 +143,11 @@ extension Statement {
       current_setting('synchronous_standby_names'),
       (SELECT CASE WHEN pg_has_role('pg_read_all_stats', 'usage') THEN count(*) END
         FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum', 'potential')),
-      (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep')
+      (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'),
+      (SELECT (max(to_date(right(c.relname, 8), 'YYYYMMDD'))
+          - (now() AT TIME ZONE 'UTC')::date)::bigint
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = to_regclass('event') AND c.relname ~ '^event_[0-9]{8}$')
     FROM fleet f
     """
 

@@ -137,6 +137,13 @@ extension FleetStatus {
           "the tables have schema \(facts.schema), this version has \(Schema.number): a verifier "
             + "of this version does not start on them (sallyport-verifier migrate)"))
     }
+    if facts.eventDays ?? 0 < Self.fewDays {
+      found.append(
+        Warning(
+          "event-days-end",
+          "events have parts for \(facts.eventDays ?? 0) days to come: later ones cannot be deleted "
+            + "by days (sallyport-verifier migrate, as the role that owns the tables)"))
+    }
     if !hasCopy {
       found.append(
         Warning(

@@ -8,55 +8,73 @@ extension Statement {
   /// $1 and $2 since when and up to when, in microseconds, $3 how many rows: where they end.
   fileprivate static let edge = """
     SELECT (extract(epoch FROM at) * 1000000)::bigint FROM event
-    WHERE at >= timestamptz 'epoch' + $1::bigint * interval '1 microsecond'
-      AND at <= timestamptz 'epoch' + $2::bigint * interval '1 microsecond'
+    WHERE at >= \(since) AND at <= \(upTo) ORDER BY at DESC LIMIT 1 OFFSET $3::int
+    """
+
+  /// The same of the names $4 and $5.
+  fileprivate static let edgeOfNames = """
+    SELECT (extract(epoch FROM at) * 1000000)::bigint FROM (
+      SELECT at FROM event WHERE name = $4 AND at >= \(since) AND at <= \(upTo)
+      UNION ALL
+      SELECT at FROM event WHERE name = $5 AND at >= \(since) AND at <= \(upTo)) AS one
     ORDER BY at DESC LIMIT 1 OFFSET $3::int
     """
 
-  /// $1 after when and $2 up to when, in microseconds, $3 and $4 names, empty for all, $5 to $7
-  /// whether with what was accepted, with refusals and with acts, $8 how many.
+  /// $1 after when and $2 up to when, in microseconds, $3 how many, $4 to $6 whether with what was
+  /// accepted, with refusals and with acts.
   fileprivate static let events = """
     SELECT (extract(epoch FROM at) * 1000000)::bigint, host, name, service, address, outcome
-    FROM event
-    WHERE at > timestamptz 'epoch' + $1::bigint * interval '1 microsecond'
-      AND at <= timestamptz 'epoch' + $2::bigint * interval '1 microsecond'
-      AND ($3::bytea = '' OR name IN ($3, $4))
-      AND CASE WHEN outcome LIKE 'act-%' THEN $7::boolean
-        WHEN outcome IN ('accepted', 'used-away') THEN $5::boolean ELSE $6::boolean END
-    ORDER BY at DESC LIMIT $8::int
+    FROM event WHERE at > \(since) AND at <= \(upTo) AND \(kind)
+    ORDER BY at DESC LIMIT $3::int
+    """
+
+  /// The same of the names $7 and $8.
+  fileprivate static let eventsOfNames = """
+    SELECT (extract(epoch FROM at) * 1000000)::bigint, host, name, service, address, outcome FROM (
+      SELECT at, host, name, service, address, outcome FROM event
+      WHERE name = $7 AND at > \(since) AND at <= \(upTo)
+      UNION ALL
+      SELECT at, host, name, service, address, outcome FROM event
+      WHERE name = $8 AND at > \(since) AND at <= \(upTo)) AS one
+    WHERE \(kind) ORDER BY at DESC LIMIT $3::int
+    """
+
+  private static let since = "timestamptz 'epoch' + $1::bigint * interval '1 microsecond'"
+  private static let upTo = "timestamptz 'epoch' + $2::bigint * interval '1 microsecond'"
+  private static let kind = """
+    CASE WHEN outcome LIKE 'act-%' THEN $6::boolean
+      WHEN outcome IN ('accepted', 'used-away') THEN $4::boolean ELSE $5::boolean END
     """
 }
 
 // What logins came to, and what was changed, for the log of a host.
 extension FleetStore {
-  /// How many rows are looked at for a page, by the index of time: one of names would be written at
-  /// each login. Of all logins there are enough in fewer.
+  /// How many rows are looked at for a page, by the index of time or of names. Of all logins there
+  /// are enough in fewer.
   private static let mostLookedAt: (ofSome: UInt64, ofAll: UInt64) = (20_000, 1000)
 
   /// Never more than that, however many others there are.
   func events(_ request: EventsRequest) throws(StoreTrouble) -> EventsAnswer {
-    let names = request.names.map(\.bytes)
+    let names = request.names.map { Value.bytes($0.bytes) }
+    // A name alone twice would give each of its rows twice.
+    let both = names.isEmpty ? [] : [names[0], names.count > 1 ? names[1] : .null]
+    let most =
+      names.isEmpty && request.kinds != .acts ? Self.mostLookedAt.ofAll : Self.mostLookedAt.ofSome
     let (edge, _) = try ask { () throws(DatabaseFault) in
       try database.ask(
-        Statement.edge,
-        [
-          .number(request.since), .number(request.upTo),
-          .number(
-            names.isEmpty && request.kinds != .acts
-              ? Self.mostLookedAt.ofAll : Self.mostLookedAt.ofSome),
-        ])
+        names.isEmpty ? Statement.edge : Statement.edgeOfNames,
+        [.number(request.since), .number(request.upTo), .number(most)] + both)
     }
     let end = edge.number(0, 0)
     let (rows, _) = try ask { () throws(DatabaseFault) in
       try database.ask(
-        Statement.events,
+        names.isEmpty ? Statement.events : Statement.eventsOfNames,
         [
           .number(end ?? (request.since > 0 ? request.since - 1 : 0)), .number(request.upTo),
-          .bytes(names.first ?? []), .bytes(names.last ?? []),
+          .number(UInt64(EventsAnswer.most + 1)),
           .flag([.accepted, .both].contains(request.kinds)),
           .flag([.refused, .both].contains(request.kinds)), .flag(request.kinds == .acts),
-          .number(UInt64(EventsAnswer.most + 1)),
-        ])
+        ] + both)
     }
     return Self.page((0..<rows.count).compactMap { EventsAnswer.Entry(rows, $0) }, else: end)
   }

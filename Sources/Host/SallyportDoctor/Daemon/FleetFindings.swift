@@ -84,7 +84,7 @@ struct FleetFindings {
 
   private func closed(_ text: String) -> Finding {
     .warning(
-      "fleet-closed", area, text, fixes: [.advice("sallyport log --failed: who typed them")])
+      "fleet-closed", area, text, fixes: [.advice("sallyport log --logins: who typed them")])
   }
 
   private var noBreakGlass: Finding {

@@ -57,6 +57,7 @@ final class Verifier: Sendable {
     let lines = Mutex<[String]>([])
     let acts = Mutex<[String]>([])
     let warnings = Mutex<[String]>([])
+    let notices = Mutex<[String]>([])
   }
 
   init(
@@ -75,6 +76,7 @@ final class Verifier: Sendable {
     ) { level, line in
       let text = String(decoding: line.bytes, as: UTF8.self)
       if text.hasPrefix("act=") { log.acts.withLock { $0.append(text) } }
+      if level == .notice { log.notices.withLock { $0.append(text) } }
       if level == .warning { log.warnings.withLock { $0.append(text) } }
       guard level == .alert || level == .error else { return }
       log.lines.withLock { $0.append(text) }
@@ -89,6 +91,9 @@ final class Verifier: Sendable {
 
   /// What it has logged as a warning.
   var warnings: [String] { log.warnings.withLock { $0 } }
+
+  /// What it has logged as a notice.
+  var notices: [String] { log.notices.withLock { $0 } }
 
   /// The acts that it has logged.
   var acts: [String] { log.acts.withLock { $0 } }

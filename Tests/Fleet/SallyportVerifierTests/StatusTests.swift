@@ -164,7 +164,7 @@ import Testing
       "outcomes_total{outcome=\"wrong-code\"} 1", "answer_seconds_bucket{le=\"0.001\"} 1",
       "answer_seconds_bucket{le=\"0.005\"} 2", "answer_seconds_bucket{le=\"5.0\"} 2",
       "answer_seconds_bucket{le=\"+Inf\"} 3", "answer_seconds_count 3", "answer_seconds_sum 6.0049",
-      "unknown_total 1", "floors_broken_total 0", "clock_offset_seconds -1.5",
+      "unknown_total 1", "floors_broken_total 0", "hidden_total 0", "clock_offset_seconds -1.5",
     ] { #expect(lines.contains(Substring(name + line)), "\(line)") }
     #expect(lines.contains("# TYPE sallyport_verifier_answer_seconds histogram"))
   }

@@ -16,6 +16,7 @@ final class VerifierMetrics: Sendable {
     var nanoseconds: UInt64 = 0
     var unknown: UInt64 = 0
     var rollbacks: UInt64 = 0
+    var hidden: UInt64 = 0
     /// In milliseconds; nil: not known yet.
     var offset: Int64?
   }
@@ -40,6 +41,9 @@ final class VerifierMetrics: Sendable {
 
   /// A row that lacked what this verifier had seen of it.
   func noteRollback() { counts.withLock { $0.rollbacks += 1 } }
+
+  /// A question of a host that has asked about too many people.
+  func noteHidden() { counts.withLock { $0.hidden += 1 } }
 
   /// Of this clock from the database's, in milliseconds.
   func note(offset: Int64) { counts.withLock { $0.offset = offset } }
@@ -71,6 +75,9 @@ final class VerifierMetrics: Sendable {
     metrics.add(
       "floors_broken_total", .counter, help: "Rows older than the last version seen (rollback).",
       [("", "\(counts.rollbacks)")])
+    metrics.add(
+      "hidden_total", .counter, help: "Questions of hosts that asked about too many people.",
+      [("", "\(counts.hidden)")])
     metrics.add(
       "clock_offset_seconds", .gauge, help: "Difference of this clock and the database's.",
       counts.offset.map { [("", "\(Double($0) / 1000)")] } ?? [])

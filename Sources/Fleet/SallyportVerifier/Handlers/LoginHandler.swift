@@ -11,8 +11,9 @@ import SallyportSystem
 /// Answers the frames of hosts. What a host says counts for the account, the service, the address
 /// and whose local login it is; its policy only where it is the stricter one.
 package struct LoginHandler: FrameHandler {
-  private let database: Database
+  let database: Database
   private let policies: FleetPolicy
+  let people = AskedPeople()
   /// Who was let in, for the reserves of their hosts.
   package let logins = RecentLogins()
   let limits: HostLimits
@@ -52,7 +53,10 @@ package struct LoginHandler: FrameHandler {
     if asked.verb.isAttempt { count(found, on: asker.host, wasAway: wasAway, since: arrived) }
     // It went away before anything was saved.
     if wasAway { return .databaseAway }
-    if case .outcome(.accepted) = found { logins.note(asked.name, on: asker.pin) }
+    if case .outcome(.accepted) = found {
+      logins.note(asked.name, on: asker.pin)
+      people.know(asked.name, on: asker.pin)
+    }
     return VerifierAnswer(to: .question, found.encoded() ?? [])
   }
 
@@ -121,6 +125,9 @@ package struct LoginHandler: FrameHandler {
       if case .amend(let change, let id) = question.verb {
         question.verb = .amend(change.stamped(try store.now()), to: id)
       }
+      let isHidden = try isHidden(question, from: asker, by: store)
+      // It is the place of a login that was not there.
+      if isHidden, case .remember = question.verb { return .done }
       var answer = try question.answer(from: store, in: context, enrolling: nil)
       // Nobody who is enrolled, and has typed a right code, is kept out for what cannot be saved.
       if case .level(let level) = answer, level.asks, try enrollment(question, store) != nil,
@@ -141,7 +148,11 @@ package struct LoginHandler: FrameHandler {
         limits.note(outcome, as: role, of: question.name, on: host, by: question.caller)
         note(outcome.logLevel, .outcome(outcome, of: question), host)
       }
-      return answer
+      guard isHidden, let answer else {
+        note(answer, to: question, from: asker)
+        return answer
+      }
+      return try hidden(answer, to: question, in: context, by: store)
     } catch {
       if store.isUsedUp { return nil }
       // What the store throws, it has logged.

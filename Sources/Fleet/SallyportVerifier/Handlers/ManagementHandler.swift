@@ -54,6 +54,7 @@ package struct ManagementHandler: FrameHandler {
     let store = FleetStore(
       database, event, uid: nil, until: request.deadline(since: arrived),
       spending: request.counted.map { asker.spending($0, for: request.name?.bytes) })
+    if let line = request.looks(on: host) { database.note(.notice, line) }
     do throws(StoreTrouble) {
       switch request {
       case .move(let move):
@@ -217,6 +218,22 @@ extension ManagementRequest {
     case .person(let request): request.verb.saved
     case .roster, .people, .events, .rights: nil
     }
+  }
+
+  /// As the log tells of it where nothing is changed; nil: that is told when it is done.
+  fileprivate func looks(on host: [UInt8]) -> LogLine? {
+    var line = LogLine(action)
+    switch self {
+    case .move(.look(let name)): line.add(user: name.bytes)
+    case .person(let request) where request.verb.looks: line.add(user: request.name.bytes)
+    case .roster(let request): line.add(" people=", request.names.count)
+    case .people(let request): line.add(" people=", request.count)
+    case .events: break
+    case .move, .person, .rights: return nil
+    }
+    line.add(" host=")
+    line.add(field: host)
+    return line
   }
 
   /// As the event tells of it.

@@ -92,6 +92,9 @@ extension PersonRequest.Verb {
   /// As an event has it: but for two codes, which are saved also where they are refused.
   var saved: Act.Verb? { if case .resynchronize = self { nil } else { act } }
 
+  /// Whether nothing is changed.
+  var looks: Bool { if case .resynchronize = self { false } else { act == nil } }
+
   /// Whether an older verifier does not read what it writes.
   var isNew: Bool {
     switch self {

@@ -196,7 +196,9 @@ struct Run: ParsableCommand {
     return FrameRouter(
       hosts, join: JoinHandler(database, revocations, pins: [identity.pin]),
       [
-        .question: questions, .reserve: ReserveHandler(database, questions.logins, common.policy),
+        .question: questions,
+        .reserve: ReserveHandler(
+          database, questions.logins, common.policy, revocations: revocations),
         .status: StatusHandler(database, verifier: name, started: now),
         .management: ManagementHandler(database, common.policy),
       ])

@@ -34,10 +34,16 @@ package final class ReserveHandler: FrameHandler {
   private let database: Database
   private let logins: RecentLogins
   private let policies: FleetPolicy
+  private let presences: Presences
   private let busy = Locked<[Pin: Int]>([:])
 
-  package init(_ database: Database, _ logins: RecentLogins, _ policies: FleetPolicy) {
+  /// `revocations`: nil for ones that nothing remembers.
+  package init(
+    _ database: Database, _ logins: RecentLogins, _ policies: FleetPolicy,
+    revocations: Revocations? = nil
+  ) {
     (self.database, self.logins, self.policies) = (database, logins, policies)
+    presences = Presences(database: database, revocations: revocations)
   }
 
   /// An empty answer to what is no question about a reserve.
@@ -111,10 +117,9 @@ package final class ReserveHandler: FrameHandler {
   /// Root may have accepted it since the hosts were read.
   private func mayHold(_ holder: HostIdentity) throws(StoreTrouble) -> Bool {
     if holder.holdsReserve { return true }
+    if holder.isSilent { return false }
     return try rethrow(
-      { () throws(DatabaseFault) in
-        try Presences(database: database).kind(of: holder.pin.bytes) == .usual
-      },
+      { () throws(DatabaseFault) in try presences.mayHold(holder) },
       as: { _ in
         StoreTrouble.service(path: "fleet", .trouble(mayBeTheCallers: false))
       })
@@ -124,7 +129,7 @@ package final class ReserveHandler: FrameHandler {
     -> HostStartReply
   {
     try rethrow(
-      { () throws(DatabaseFault) in try Presences(database: database).take(start, from: holder) },
+      { () throws(DatabaseFault) in try presences.take(start, from: holder) },
       as: { _ in
         StoreTrouble.service(path: "fleet", .trouble(mayBeTheCallers: false))
       })

@@ -41,7 +41,14 @@ extension HostTable {
       guard one.subject == (try? RevokedRow.subject(ofName: one.host)) else { continue }
       ends[one.host] = max(one.at, ends[one.host] ?? 0)
     }
-    return try line.ask(Statement.listing).hosts(under: key) { ends[$0] }
+    var hosts = try line.ask(Statement.listing).hosts(under: key) { ends[$0] }
+    for (index, host) in hosts.enumerated() where !host.kind.rests {
+      let names = Revocations.names(of: Array(host.name.utf8), host.key ?? [])
+      if let since = ends[names.rests], since > ends[names.accepted] ?? .min {
+        hosts[index].kind = .putBack
+      }
+    }
+    return hosts
   }
 
   /// Changes a host's rights; `change` gets those that it has now. nil: there is no such host. In
@@ -94,6 +101,16 @@ extension HostTable {
       return rights
     }
     throw .unusable("others keep changing this host")
+  }
+
+  /// Where this verifier's file cannot be written, it reads it from the database.
+  func note(_ end: Int64, of name: [UInt8]) throws(DatabaseFault) {
+    let subject = try Database.sealing { () throws(CryptoError) in
+      try RevokedRow.subject(ofName: name)
+    }
+    let row = RevokedRow(subject: subject, host: name, at: end)
+    try write(row)
+    _ = try? file?.add([row])
   }
 
   /// No open invitation of this name counts any more, also where somebody puts its row back.

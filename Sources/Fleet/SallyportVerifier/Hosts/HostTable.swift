@@ -233,22 +233,34 @@ package struct HostTable {
     guard rows.count > 0, let found = HostRow(rows, 0), let subject = found.key,
       found.isRight(rows.bytes(0, 4) ?? [], under: key)
     else { return .noHost }
+    let isNoted = try endRest(of: found.name, subject)
     for _ in 0..<8 {
       let rows = try line.ask(Statement.presence, [.bytes(subject)])
       let (old, seal) = (PresenceRow.sealed(rows, 0, key), rows.bytes(0, 7))
       if isEphemeral {
-        if old?.kind == .ephemeral { return .needless }
+        if old?.kind == .ephemeral { return isNoted ? .done : .needless }
         let new = PresenceRow(subject: subject, kind: .ephemeral)
         let values = try Database.sealing { () throws(CryptoError) in try new.values(under: key) }
         let saved = try line.ask(Statement.savePresence, values + [.bytes(seal ?? [])])
         if saved.count == 1 { return .done }
       } else {
-        guard let seal, old?.kind.rests ?? true else { return .needless }
+        let now = rows.number(0, 8).map { Int64(clamping: $0) }
+        guard let seal, old?.rests(at: now) ?? true else { return isNoted ? .done : .needless }
         let ended = try line.ask(Statement.endPresence, [.bytes(subject), .bytes(seal)])
         if ended.count == 1 { return .done }
       }
     }
     throw .unusable("the host keeps saying which start it is")
+  }
+
+  /// Whether it was written down that it rests.
+  private func endRest(of host: [UInt8], _ key: [UInt8]) throws(DatabaseFault) -> Bool {
+    let names = Revocations.names(of: host, key)
+    let since = try end(ofName: names.rests)
+    guard since > (try end(ofName: names.accepted)) else { return false }
+    guard let now = try? Clock.now() else { throw .unusable("no clock") }
+    try note(max(now.seconds, since), of: names.accepted)
+    return true
   }
 
   /// Sorted by name.

@@ -30,17 +30,19 @@ package struct HostIdentity: Equatable, Sendable {
   package let pin: Pin
   /// Whether the host may hold backup codes.
   package let holdsReserve: Bool
-  /// Whether it was put back, or runs twice.
+  /// Whether it was put back, or runs twice, or says no more which start of its service it is.
   package let rests: Bool
+  /// It says no more which start of its service it is.
+  package let isSilent: Bool
   /// Up to when its wrong codes do not count, in seconds since 1970.
   var reopened: Int64 = 0
 
   package init(
     _ pin: Pin, host: [UInt8], rights: HostRights = HostRights(), holdsReserve: Bool = true,
-    rests: Bool = false
+    rests: Bool = false, isSilent: Bool = false
   ) {
     (self.pin, self.host, self.rights) = (pin, host, rights)
-    (self.holdsReserve, self.rests) = (holdsReserve, rests)
+    (self.holdsReserve, self.rests, self.isSilent) = (holdsReserve, rests, isSilent)
   }
 
   /// What is counted where it uses this right for this person; nil: for many. `isOwn`: for a change
@@ -86,6 +88,9 @@ package final class Hosts: Sendable {
     var complaints: Set<[UInt8]> = []
     /// It was said that there is no host at all.
     var isEmpty = false
+    var heard = SilentHosts()
+    /// Those of which it was said.
+    var silent: Set<Pin> = []
   }
 
   private let database: Database
@@ -93,10 +98,16 @@ package final class Hosts: Sendable {
   private let known = Locked(Known())
   private let checked = Locked(CheckedRows<HostRow>())
   private let starts = Locked(CheckedRows<PresenceRow>())
+  /// In nanoseconds.
+  private let silence: UInt64
 
-  /// `revocations`: nil for ones that nothing remembers.
-  package init(_ database: Database, _ revocations: Revocations? = nil) {
-    self.database = database
+  /// `revocations`: nil for ones that nothing remembers. `silence`: how long a host asks at most
+  /// without saying which start it is, in milliseconds.
+  package init(
+    _ database: Database, _ revocations: Revocations? = nil,
+    silence: Int64 = PresenceRow.silence
+  ) {
+    (self.database, self.silence) = (database, UInt64(silence) * 1_000_000)
     self.revocations = revocations ?? Revocations(key: database.key)
   }
 
@@ -192,7 +203,7 @@ package final class Hosts: Sendable {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts)
       try revocations.settle(by: database)
-      let kinds = try presences()
+      let (kinds, silent) = try presences()
       var hosts: [HostIdentity] = []
       var read: [[UInt8]: SealedRights] = [:]
       var news: [(host: [UInt8], rights: [UInt8])] = []
@@ -205,9 +216,12 @@ package final class Hosts: Sendable {
           let column = rows.bytes(row, 5)
           let rights = rights(column, seal, of: found, &read)
           if rights == nil { news.append((found.name, column ?? seal)) }
+          let isSilent = silent.contains(pin)
+          if isSilent { complain(ofSilent: pin, found) }
+          let rests = kind.rests || isSilent || revocations.rests(found.name, pin.bytes)
           var host = HostIdentity(
-            pin, host: found.name, rights: kind.rests ? HostRights() : rights ?? HostRights(),
-            holdsReserve: kind == .usual, rests: kind.rests)
+            pin, host: found.name, rights: rests ? HostRights() : rights ?? HostRights(),
+            holdsReserve: kind == .usual && !rests, rests: rests, isSilent: isSilent)
           host.reopened = Reopening.read(rows.bytes(row, 6), under: database.key, of: found)
           hosts.append(host)
         }
@@ -268,10 +282,11 @@ package final class Hosts: Sendable {
   }
 
   /// Of hosts and invitations. One of which somebody without the key has made or changed the row
-  /// rests.
-  private func presences() throws(DatabaseFault) -> [[UInt8]: PresenceRow.Kind] {
+  /// rests. With those that say nothing more.
+  private func presences() throws(DatabaseFault) -> ([[UInt8]: PresenceRow.Kind], Set<Pin>) {
     let (rows, _) = try database.ask(Statement.presences)
-    return starts.withLock { starts in
+    var right: [PresenceRow] = []
+    let kinds = starts.withLock { starts in
       starts.begin()
       var kinds: [[UInt8]: PresenceRow.Kind] = [:]
       for row in 0..<rows.count {
@@ -282,10 +297,27 @@ package final class Hosts: Sendable {
         }
         let (isRight, isNews) = starts.check(found, seal, under: database.key)
         kinds[subject] = isRight ? found.kind : .putBack
+        if isRight { right.append(found) }
         if !isRight, isNews { complain(of: subject) }
       }
       return kinds
     }
+    let silent = known.withLock { known in
+      let silent = known.heard.take(
+        right, known.asked, at: sys_monotonic(), silence: silence)
+      known.silent.formIntersection(silent)
+      return silent
+    }
+    return (kinds, silent)
+  }
+
+  private func complain(ofSilent pin: Pin, _ host: HostRow) {
+    guard known.withLock({ $0.silent.insert(pin).inserted }) else { return }
+    let name = String(decoding: host.name, as: UTF8.self)
+    database.alert(
+      "host \(name) says no more which start of its service it is: was it put back to before its "
+        + "upgrade? its reserve and its rights rest until it does; if it is to stay as it is, "
+        + "sallyport-verifier hosts accept \(name)")
   }
 
   private func complain(of subject: [UInt8]) {

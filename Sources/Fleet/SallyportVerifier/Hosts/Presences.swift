@@ -38,9 +38,13 @@ extension Statement {
 /// The starts of hosts, as the table `presence` has them.
 struct Presences: Sendable {
   let database: Database
+  /// nil for ones that nothing remembers.
+  var revocations: Revocations?
 
   /// What a host says of itself.
   func take(_ start: HostStart, from holder: HostIdentity) throws(DatabaseFault) -> HostStartReply {
+    let (host, key) = (holder.host, holder.pin.bytes)
+    if try rests(host, key) { return .rests }
     for _ in 0..<8 {
       let (rows, _) = try database.ask(Statement.presence, [.bytes(holder.pin.bytes)])
       guard let now = rows.number(0, 8) else { throw .unusable("no clock") }
@@ -50,9 +54,13 @@ struct Presences: Sendable {
       if seal != nil, old == nil { return .rests }
       var row = old ?? PresenceRow(subject: holder.pin.bytes)
       let reply = row.take(start, at: Int64(clamping: now))
-      if row == old { return reply }
-      guard try save(row, over: seal ?? []) else { continue }
-      if row.kind.rests, old?.kind.rests != true { alert(row.kind, holder) }
+      if row != old {
+        guard try save(row, over: seal ?? []) else { continue }
+      }
+      if row.kind.rests {
+        try revocations?.noteRest(of: host, key, in: database)
+        if old?.kind.rests != true { alert(row.kind, holder) }
+      }
       return reply
     }
     throw .unusable("others keep changing what this host has said")
@@ -61,6 +69,19 @@ struct Presences: Sendable {
   /// A host that keeps nothing, or the invitation for one.
   func noteEphemeral(_ subject: [UInt8]) throws(DatabaseFault) {
     _ = try save(PresenceRow(subject: subject, kind: .ephemeral), over: [])
+  }
+
+  /// As each verifier has it in its file, and the database now: root may have accepted it since.
+  private func rests(_ host: [UInt8], _ key: [UInt8]) throws(DatabaseFault) -> Bool {
+    guard let revocations, revocations.rests(host, key) else { return false }
+    try revocations.settle(by: database)
+    return revocations.rests(host, key)
+  }
+
+  /// Whether it may hold backup codes, as it is now.
+  func mayHold(_ holder: HostIdentity) throws(DatabaseFault) -> Bool {
+    if try rests(holder.host, holder.pin.bytes) { return false }
+    return try kind(of: holder.pin.bytes) == .usual
   }
 
   /// As it is now; nil where somebody without the key has changed it.
@@ -92,6 +113,9 @@ extension PresenceRow {
   /// By how much a number goes up at most, from nothing too.
   private static let step: UInt64 = 1 << 32
   private static let mostFormer = 8
+  /// How often it is written down that a host has said the same again, and after how long one that
+  /// has not counts as one that says it no more, in milliseconds.
+  static let (stamping, silence): (Int64, Int64) = (300_000, 1_200_000)
   /// How long after the first time a start that says what is too old is believed to be there still,
   /// in milliseconds. A question that was late comes once.
   private static let lateness: Int64 = 2000
@@ -109,7 +133,8 @@ extension PresenceRow {
         || start.number - number > Self.step
     else {
       if isNew, !random.isEmpty { former = Array(([random] + former).prefix(Self.mostFormer)) }
-      (random, number, suspect, noted) = (start.random, start.number, [], 0)
+      (random, number, suspect) = (start.random, start.number, [])
+      if now < noted || now - noted >= Self.stamping { noted = now }
       return .fine
     }
     guard suspect == start.random, now >= noted else {
@@ -119,6 +144,11 @@ extension PresenceRow {
     if now - noted < Self.lateness { return .again }
     kind = isFormer ? .copied : .putBack
     return .rests
+  }
+
+  /// Whether it rests, or says nothing more. `now`: in milliseconds; nil: not known.
+  func rests(at now: Int64?) -> Bool {
+    kind.rests || kind == .usual && noted > 0 && now.map { $0 - noted > Self.silence } == true
   }
 
   /// nil for one that was made or changed by somebody without the key, and where there is none.

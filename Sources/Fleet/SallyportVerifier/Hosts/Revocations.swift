@@ -103,6 +103,27 @@ package final class Revocations: Sendable {
     end(of: invite.host).map { invite.made <= $0 } ?? false
   }
 
+  /// Writes down one more time of this kind, in the file and then in the database.
+  func add(name: [UInt8], at: Int64, to database: Database) throws(DatabaseFault) {
+    let done = turn.withLock { _ in
+      Result { () throws(DatabaseFault) in
+        let subject = try Database.sealing { () throws(CryptoError) in
+          try RevokedRow.subject(ofName: name)
+        }
+        let row = RevokedRow(subject: subject, host: name, at: at)
+        let old = known.withLock { $0.rows[subject] }
+        note([row])
+        save(database)
+        let values = try Database.sealing { () throws(CryptoError) in
+          try row.values(under: key) + [.bytes(old?.seal(under: key) ?? [])]
+        }
+        // Where another one was faster, the union is made with the next reading.
+        _ = try database.ask(Statement.addRevoked, values)
+      }
+    }
+    try done.get()
+  }
+
   /// What was written to the database just now.
   func note(_ rows: [RevokedRow]) { known.withLock { $0.take(all: rows) } }
 

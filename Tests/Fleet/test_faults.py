@@ -80,7 +80,7 @@ def test_status_names_each_fault_of_verifiers_and_their_database(stage):
                   lambda: stage.sql(f"UPDATE fleet SET schema = {schema}"))
     planted.shows("host-unseen", "host web1 was not seen since", lambda: stage.sql(
         "UPDATE host SET seen = now() - interval '31 days' WHERE name = 'web1'"))
-    planted.shows("verifier-clock", "three is 60 s off", lambda: stage.sql(
+    planted.shows("verifier-clock", "verifier three refuses all logins: its clock is 60 s ahead", lambda: stage.sql(
         "INSERT INTO worker SELECT 'three', 0, 1, server, posted, clock + 60500, now FROM worker "
         "WHERE verifier = 'one' AND worker = 0"))
     two.kill()

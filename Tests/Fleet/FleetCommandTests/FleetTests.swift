@@ -379,7 +379,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
   @Test func `says that the database of a verifier is away, and that a clock is off`() throws {
     let now = UnixTime(1_772_530_000)
     let away = try host(.success(try status(now, awaySince: UnixTime(now.seconds - 60))))
-    #expect(away.run("status").answer.contains("its database is away since 2026-03-03T09:25:40Z"))
+    #expect(away.run("status").answer.contains("its database is away, or has another time"))
     let off = try host(.success(try status(UnixTime(now.seconds + 90))))
     #expect(off.run("status").answer.contains("this host's clock is 90 s behind"))
   }

@@ -257,8 +257,66 @@ struct `What a database has lost` {
     for one in both { try one.database.watch() }
     for one in both {
       #expect(soon { one.complaints.contains { $0.contains("it is used") } })
-      #expect(!one.database.isAway)
+      #expect(soon { !one.database.isAway })
     }
+  }
+
+  @Test(arguments: [3_600_000, -3_600_000] as [Int64])
+  func `stops a verifier that is alone, until both are the same again`(ahead: Int64) throws {
+    let clock = PlantedClock(ahead: ahead)
+    let alone = try Verifier("alone", in: own, clock: clock.read)
+    #expect(alone.database.isAway)
+    let way = ahead > 0 ? "ahead" : "behind"
+    #expect(alone.complaints.contains { $0.contains("3600 s \(way) of the database's, and no") })
+    try alone.database.watch()
+    clock.set(ahead: 0)
+    #expect(soon { !alone.database.isAway })
+  }
+
+  @Test func `stops all where none agrees with another`() throws {
+    let all = try ([-60_000, 60_000] as [Int64]).map { ahead in
+      try Verifier("of \(ahead)", in: own, clock: PlantedClock(ahead: ahead).read)
+    }
+    for one in all { try one.database.watch() }
+    #expect(!soon(within: 40) { all.contains { !$0.database.isAway } })
+  }
+
+  // decisive
+  @Test func `stops a verifier whose clock was set, before anything is decided by it`() throws {
+    let clock = PlantedClock(ahead: 0)
+    let one = try Verifier("one", in: own, clock: clock.read)
+    let name = try one.enroll(.hotp)
+    clock.set(ahead: 3_600_000)
+    // Nobody has compared it yet.
+    #expect(throws: (any Error).self) { try one.type("755224", as: name) }
+    #expect(try one.events(of: name).isEmpty)
+    clock.set(ahead: 0)
+    try one.database.watch()
+    #expect(soon { (try? one.type("755224", as: name).isAccepted) == true })
+  }
+
+  @Test func `lets a verifier go on that was set right`() throws {
+    let clock = PlantedClock(ahead: 20_000)
+    let one = try Verifier("one", in: own, clock: clock.read)
+    #expect(!one.database.isAway)
+    try one.database.watch()
+    clock.set(ahead: -20_000)
+    #expect(soon { one.complaints.contains { $0.contains("was set 40 s behind") } })
+    #expect(soon { !one.database.isAway })
+  }
+}
+
+/// A clock that can be set.
+private final class PlantedClock: Sendable {
+  private let ahead: Locked<Int64>
+
+  /// Milliseconds, of the system's.
+  init(ahead: Int64) { self.ahead = Locked(ahead) }
+
+  func set(ahead new: Int64) { ahead.withLock { $0 = new } }
+
+  @Sendable func read() -> Int64 {
+    Int64(Date().timeIntervalSince1970 * 1000) + ahead.withLock { $0 }
   }
 }
 
@@ -281,7 +339,7 @@ struct `Two verifiers of one name` {
     arguments: [
       (0, [0], .fine), (2000, [], .fine), (-2001, [0], .off),
       (30_000, [0], .off), (30_001, [0], .aside), (-60_000, [0, 10], .aside),
-      (60_000, [], .databaseIsOff), (60_000, [59_000], .databaseIsOff),
+      (60_000, [], .aside), (60_000, [59_000], .databaseIsOff),
       (60_000, [0, 59_000], .databaseIsOff), (Int64.min, [Int64.max], .aside),
     ] as [(Int64, [Int64], ClockWatch.Verdict)])
   func `is what they agree on`(mine: Int64, others: [Int64], verdict: ClockWatch.Verdict) {

@@ -73,8 +73,11 @@ import Testing
       (status(nil, [one, verifier("two", hasLooked: false)]), ["server-not-looked-at"]),
       (status(nil, [one, verifier("two", offset: -2001)]), ["verifier-clock"]),
       (
-        status(nil, [verifier("one", offset: 3000), verifier("two", offset: 3100)]),
+        status(nil, [verifier("one", offset: 33_000), verifier("two", offset: 33_100)]),
         ["database-clock"]
+      ),
+      (
+        status(nil, [verifier("one", offset: 3_600_000)]), ["one-verifier", "verifier-clock"]
       ),
       (status(nil, [one, verifier("two", offset: nil)]), []),
       (status(unseen: 31 * 86_400), ["host-unseen"]),
@@ -92,6 +95,8 @@ import Testing
         == "warning: verifier three is silent since 2026-02-03 04:05 UTC; the others answer"
     )
     #expect(silent.contains { $0.hasPrefix("verifier: three: SILENT, 5 saves by 2 connections") })
+    let off = status(nil, [one, verifier("two", offset: -3_600_000)]).warnings.first?.text ?? ""
+    #expect(off.hasPrefix("verifier two refuses all logins: its clock is 3600 s behind of"))
   }
 
   @Test func `is one object for programs`() throws {

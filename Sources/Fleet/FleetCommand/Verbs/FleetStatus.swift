@@ -176,13 +176,14 @@ struct FleetReport {
     switch state.answer {
     case .success(let status):
       let since = "since \(shown(status.started))"
-      if let away = status.awaySince {
-        return "up \(since), but its database is away since \(shown(away)): it refuses all logins"
-      }
       let off = status.now.seconds - now.seconds
       let clock =
         abs(off) > FleetReport.clockLimit
         ? "; this host's clock is \(abs(off)) s \(off > 0 ? "behind" : "ahead")" : ""
+      if status.awaySince != nil {
+        return "up \(since), but it refuses all logins: its database is away, or has another time "
+          + "(see its log)\(clock)"
+      }
       return "verifies codes, up \(since)\(clock)"
     case .failure(let fault):
       let seen = peer(state.address)?.seen.map { "; last seen \(shown($0))" } ?? ""

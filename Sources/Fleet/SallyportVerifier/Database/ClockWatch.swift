@@ -1,12 +1,14 @@
+import CService
 import Glibc
 import SallyportLogin
 import SallyportSupport
+import SallyportSystem
 
 /// Compares the clocks: this verifier's, the database's, and the other verifiers'. All in
 /// milliseconds, as offsets from the database's.
 struct ClockWatch {
-  /// Beyond it this verifier refuses all logins, if the other verifiers agree that its clock is
-  /// off.
+  /// Beyond it this verifier refuses all logins, unless another verifier's clock agrees with its
+  /// own.
   static let most: Int64 = 30_000
   /// Beyond it the log has a warning.
   static let usual: Int64 = 2000
@@ -17,56 +19,103 @@ struct ClockWatch {
     case fine
     /// It, or the database's, is off by this much.
     case off
-    /// The database's: the other verifiers agree with this one, or there are none.
+    /// The database's: another verifier agrees with this one.
     case databaseIsOff
-    /// This verifier's.
+    /// This verifier's, or the database's: no other verifier agrees with it.
     case aside
+  }
+
+  /// One clock by the one that only runs: that it was set shows before any other is asked.
+  struct Reading: Sendable {
+    /// In milliseconds since 1970.
+    let time: Int64
+    /// In nanoseconds of CLOCK_MONOTONIC.
+    let running: UInt64
+
+    init(_ clock: () -> Int64) { (time, running) = (clock(), sys_monotonic()) }
+
+    /// By how much the clock was set since then, in milliseconds; ahead is above 0. That the
+    /// machine slept counts, too.
+    func step(since earlier: Reading) -> Int64 {
+      time - earlier.time - Int64(clamping: (running &- earlier.running) / 1_000_000)
+    }
   }
 
   private var last = Verdict.fine
   private var said: Int64 = 0
 
-  /// nil if the answer took too long to compare the clocks.
-  static func offset(_ before: Int64, _ after: Int64, from time: Int64) -> Int64? {
-    guard after >= before, after - before < 1000 else { return nil }
-    return before / 2 + after / 2 - time
+  /// Of a clock that was read before a question, and of the answer's. It is off by half of what the
+  /// answer took, at most: that counts for the clock.
+  static func offset(_ before: Int64, tookUntil after: Int64, from time: Int64) -> Int64 {
+    let half = max(0, min(after - before, Int64(Database.patience))) / 2
+    let middle = before + half - time
+    return middle.magnitude <= half.magnitude ? 0 : middle > 0 ? middle - half : middle + half
   }
 
   static func verdict(_ mine: Int64, _ others: [Int64]) -> Verdict {
     if mine.magnitude <= UInt64(usual) { return .fine }
     if mine.magnitude <= UInt64(most) { return .off }
     let isAgreed = others.contains { abs(Double($0) - Double(mine)) <= Double(most) }
-    return others.isEmpty || isAgreed ? .databaseIsOff : .aside
+    return isAgreed ? .databaseIsOff : .aside
   }
 
-  mutating func look(_ database: Database, _ mine: Int64?, _ others: [Int64]) {
-    guard let mine else { return }
+  /// Goes by it from now on, until the clock is set.
+  mutating func look(
+    _ database: Database, _ mine: Int64, _ others: [Int64], at reading: Reading
+  ) {
     database.meters.note(offset: mine)
     let verdict = Self.verdict(mine, others)
-    let wasAside = database.books.withLock { books in
-      defer { books.isAside = verdict == .aside }
-      return books.isAside
+    let (wasAside, step) = database.books.withLock { books in
+      defer { (books.isAside, books.compared) = (verdict == .aside, reading) }
+      return (books.isAside, books.compared.map { reading.step(since: $0) } ?? 0)
+    }
+    if step.magnitude > UInt64(Self.most) {
+      database.alert(
+        "this clock was set \(Self.told(step)), or the machine slept: it is compared again")
     }
     if wasAside, verdict != .aside {
       database.note(.notice, LogLine("the clock is right again: logins are verified"))
     }
-    let now = database.clock()
+    let now = reading.time
     let isNew = verdict != last || now < said || now - said >= Self.pause
     last = verdict
     guard isNew, verdict != .fine else { return }
     said = now
-    let seconds = mine / 1000
     switch verdict {
     case .fine: break
-    case .off: database.alert("this clock and the database's differ by \(seconds) s")
+    case .off:
+      database.alert(
+        "this clock is \(Self.told(mine)) of the database's: timedatectl, here and there")
     case .databaseIsOff:
       database.alert(
-        "this clock and the database's differ by \(seconds) s, and no verifier reports that it is "
-          + "this one: it is used")
+        "this clock is \(Self.told(mine)) of the database's, and another verifier agrees with "
+          + "this one: it is used; set the database's (timedatectl there)")
     case .aside:
       database.alert(
-        "this clock is \(seconds) s off the database's, and off the other verifiers': logins are "
-          + "refused here until it is right")
+        "this clock is \(Self.told(mine)) of the database's, and no other verifier agrees with "
+          + "it: logins are refused here until they agree; set the one that is wrong "
+          + "(timedatectl, here and there)")
     }
+  }
+
+  /// Which way and by how much, of milliseconds, rounded.
+  static func told(_ offset: Int64) -> String {
+    "\((offset.magnitude + 500) / 1000) s \(offset < 0 ? "behind" : "ahead")"
+  }
+}
+
+extension Database {
+  /// Whether this clock was set since it was compared with the others: then this verifier stands
+  /// aside until the watch, which this wakes, has compared it again.
+  func isClockSet() -> Bool {
+    guard let compared = books.withLock({ $0.compared }) else { return false }
+    let step = ClockWatch.Reading(clock).step(since: compared)
+    guard step.magnitude > UInt64(ClockWatch.most) else { return false }
+    let isFirst = books.withLock { books in
+      defer { books.isAside = true }
+      return !books.isAside
+    }
+    if isFirst { service_count_up(losses, 1) }
+    return true
   }
 }

@@ -73,6 +73,8 @@ package final class Database: Sendable {
     var leaving = Leaving.no
     /// This verifier's clock is off.
     var isAside = false
+    /// When this clock was compared with the database's last; nil: not yet.
+    var compared: ClockWatch.Reading?
     /// Of the database, with its seal, as it was found; nil where this verifier has no file.
     var incarnation: [UInt8]?
     /// What was found last in place of the fleet's row.
@@ -176,6 +178,7 @@ package final class Database: Sendable {
   }
 
   private func takeConnection() throws(DatabaseFault) -> (DatabaseConnection, UInt64) {
+    if isClockSet() { throw .aside }
     let found = books.withLock { books in
       let isFit = !books.isAway && !books.isAside
       return (

@@ -2,7 +2,6 @@ import FleetProtocol
 package import FleetTransport
 package import OneTimePassword
 package import SallyportCore
-import SallyportSystem
 
 /// Tells hosts how the fleet is (`sallyport fleet status`).
 package struct StatusHandler: FrameHandler {
@@ -20,21 +19,21 @@ package struct StatusHandler: FrameHandler {
   package func answer(_ question: Bool?, from asker: HostIdentity, arrived: UInt64)
     -> VerifierAnswer
   {
-    guard let host = FleetHostName(asker.host), let now = try? Clock.now() else {
-      return .notServed
-    }
-    let peers: [FleetStatusAnswer.Peer]
+    guard let host = FleetHostName(asker.host) else { return .notServed }
+    let now = UnixTime(database.clock() / 1000)
+    var (peers, awaySince): ([FleetStatusAnswer.Peer], UnixTime?) = ([], nil)
     do throws(DatabaseFault) {
       peers = try database.ask(Statement.verifiers).0.peers
     } catch {
-      return .databaseAway
+      // Its time shows the host whose clock it is.
+      guard error == .aside else { return .databaseAway }
+      awaySince = now
     }
     return VerifierAnswer(
       to: .status,
       FleetStatusAnswer(
         verifier: verifier, host: host, enrolls: !asker.rights.held(at: now).isEmpty, now: now,
-        started: started,
-        awaySince: nil, peers: peers))
+        started: started, awaySince: awaySince, peers: peers))
   }
 }
 

@@ -166,13 +166,13 @@ extension Database {
   func look(_ clocks: inout ClockWatch, by connection: DatabaseConnection)
     throws(DatabaseFault)
   {
-    let before = clock()
+    let before = ClockWatch.Reading(clock)
     let time = try beat(connection)
-    let mine = ClockWatch.offset(before, clock(), from: time)
-    let others = try noteOthers(by: connection)
-    let offsets = others.filter(\.isAlive).compactMap { other in other.clock.map { $0 - other.time }
-    }
-    clocks.look(self, mine, offsets)
+    let took = Int64(clamping: (sys_monotonic() - before.running) / 1_000_000)
+    let mine = ClockWatch.offset(before.time, tookUntil: before.time + took, from: time)
+    let others = try noteOthers(by: connection).filter(\.isAlive)
+    let offsets = others.compactMap { other in other.clock.map { $0 - other.time } }
+    clocks.look(self, mine, offsets, at: before)
   }
 
   func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {

@@ -197,22 +197,41 @@ extension FleetStatus {
     return found
   }
 
+  /// By what each of them makes of its own.
   private var clocks: [Warning] {
-    let off = verifiers.filter { $0.answers && ($0.offset?.magnitude ?? 0) > 2000 }
     let there = verifiers.filter(\.answers)
-    if there.count > 1, off.count == there.count {
-      return [
-        Warning(
-          "database-clock",
-          "the database's clock differs from all verifiers' clocks: they use their own")
-      ]
+    let known = there.compactMap { one in one.offset.map { (one.name, $0) } }
+    let verdicts = known.map { name, mine in
+      let others = known.filter { $0.0 != name }.map(\.1)
+      return (name: name, mine: mine, verdict: ClockWatch.verdict(mine, others))
     }
-    return off.map { one in
+    let own = verdicts.filter { $0.verdict == .databaseIsOff }
+    let database = own.first.map { first in
       Warning(
-        "verifier-clock",
-        "the clock of verifier \(one.name) is \((one.offset ?? 0) / 1000) s off the database's: "
-          + "from 30 s on it refuses all logins")
+        "database-clock",
+        "the database's clock is \(ClockWatch.told(-first.mine)) of those of the verifiers "
+          + "\(own.map(\.name).joined(separator: ", ")), which agree and go by their own: set it "
+          + "(timedatectl there)")
     }
+    return [database].compactMap { $0 }
+      + verdicts.compactMap { one in
+        switch one.verdict {
+        case .fine, .databaseIsOff: nil
+        case .off:
+          Warning(
+            "verifier-clock",
+            "the clock of verifier \(one.name) is \(ClockWatch.told(one.mine)) of the database's: "
+              + "from 30 s on it refuses all logins, unless another verifier's agrees with it "
+              + "(timedatectl, here and there)")
+        case .aside:
+          Warning(
+            "verifier-clock",
+            "verifier \(one.name) refuses all logins: its clock is \(ClockWatch.told(one.mine)) of "
+              + "the database's, and no other verifier's agrees with it"
+              + (known.count == 1 ? "; there is no other" : "")
+              + ": set the one that is wrong (timedatectl on \(one.name), and at the database)")
+        }
+      }
   }
 }
 

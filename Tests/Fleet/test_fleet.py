@@ -241,7 +241,8 @@ def test_a_host_asks_only_what_its_row_allows(fleet):
 
 def test_a_host_cannot_loosen_the_policy_of_the_fleet(fleet):
     """Frames ask for five adjacent intervals; by the policy of the fleet, two are accepted."""
-    (fleet.directory / "sallyport.conf").write_text("[default]\nadjacent_intervals = 2\n")
+    subprocess.run([VERIFIER, "config", "edit", "-", "--directory", fleet.directory, "--database", fleet.words()],
+                   input="[default]\nadjacent_intervals = 2\n", text=True, check=True, timeout=60)
     verifier = fleet.verifier("one")
     names = people(verifier, 2)
     now = time.time()

@@ -257,9 +257,7 @@ def test_while_a_host_is_cut_off_everybody_is_asked_and_refused_at_each_level(ca
     host.accounts({"not-enrolled": 7001, "exempt": 7002})
     assert host.sallyport("exempt", "exempt").returncode == 0
     assert "code: " not in host.login("exempt")[1], "while it can ask"
-    for verifier in cast.verifiers:
-        verifier.machine.write(
-            f"{DIRECTORY}/sallyport.conf", "[default]\nenrollment = required\nremember = 1d\n", 0o644)
+    cast.govern("[default]\nenrollment = required\nremember = 1d\n")
     policy = host.machine.read("/etc/security/sallyport.conf").decode() + "remember = 1d\n"
     host.machine.write("/etc/security/sallyport.conf", policy)
 

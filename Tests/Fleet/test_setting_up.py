@@ -161,14 +161,18 @@ def test_a_database_that_is_not_the_fleets_is_told_with_what_to_do(fleet):
     assert run("status", fleet.directory).returncode == 0
 
 
-def test_a_policy_that_is_broken_is_told_before_anybody_logs_in(fleet):
+def test_a_policy_that_is_broken_is_not_stored(fleet):
+    """Not by init either, which reads a file there for the first one."""
     (fleet.directory / "sallyport.conf").write_text("[default]\nadjacent_intervals = many\n")
     (fleet.directory / "sallyport.conf").chmod(0o644)
-    says = f"policy: {fleet.directory}/sallyport.conf:2: "
-    done = run("status", fleet.directory, "--json")
-    warnings = {each["what"]: each["text"] for each in json.loads(done.stdout)["warnings"]}
-    assert says in warnings["policy-broken"] and "the last good file applies" in warnings["policy-broken"]
-    assert f"sallyport-verifier: {says}" in run("init", fleet.directory).stderr
+    says = f"{fleet.directory}/sallyport.conf:2: "
+    for verb in ("init",), ("config", "check", fleet.directory / "sallyport.conf"), (
+            "config", "edit", fleet.directory / "sallyport.conf"):
+        options = () if "check" in verb else ("--database", fleet.words())
+        done = subprocess.run([VERIFIER, *verb, "--directory", fleet.directory, *options], capture_output=True, text=True,
+                              timeout=60)
+        assert done.returncode == 1 and says in done.stderr, done
+    assert len(run("config", fleet.directory, "history").stdout.splitlines()) == 1
 
 
 def test_status_tells_who_is_there_and_who_is_not(fleet):

@@ -122,7 +122,7 @@ class Stage:
         one, two = self.verifiers
         for verifier in self.verifiers:
             verifier.machine.sh(f"rm -f {DIRECTORY}/*key {DIRECTORY}/sallyport.conf {DIRECTORY}/revoked* "
-                                f"{DIRECTORY}/incarnation {DIRECTORY}/seen.*")
+                                f"{DIRECTORY}/incarnation {DIRECTORY}/policy {DIRECTORY}/seen.*")
             # Else the second one waits for what the first one may know.
             verifier.machine.write(f"{DIRECTORY}/revoked", fleet.NOTHING_REVOKED, 0o600)
         one.run("init", user="postgres")
@@ -148,8 +148,7 @@ class Stage:
 
     def gather(self):
         """All hosts join, and each has seen both verifiers answer."""
-        for verifier in self.verifiers:
-            verifier.machine.write(f"{DIRECTORY}/sallyport.conf", "[default]\nenrollment = required\n", 0o644)
+        self.govern("[default]\nenrollment = required\n")
         for number, host in enumerate(self.hosts):
             host.forget()
             # The same names with other uids.
@@ -158,6 +157,19 @@ class Stage:
             assert done.returncode == 0, done.stderr
         together(*[host.start for host in self.hosts])
         assert self.all_judge()
+
+    def govern(self, policy):
+        """The policy of the fleet, from now on; while verifiers of a former version made it, of their files."""
+        for verifier in self.verifiers:
+            verifier.machine.write(f"{DIRECTORY}/sallyport.conf", policy, 0o644)
+        one = self.verifiers[0]
+        if one.run("config", "show", check=False).returncode != 0:
+            return
+        serial = int(one.run("config", "history").stdout.splitlines()[-1].split()[0])
+        done = one.run("config", "edit", f"{DIRECTORY}/sallyport.conf").stdout
+        told = f"{serial + 1 if 'stored' in done else serial} %"
+        assert soon(lambda: int(self.sql(f"SELECT count(*) FROM worker WHERE worker = 0 AND policy LIKE '{told}'")[0][0])
+                    == len(self.verifiers), 30)
 
     def all_judge(self):
         return all(soon(lambda host=host: "All of them verify codes" in host.sallyport("fleet", "status").stdout, 60)

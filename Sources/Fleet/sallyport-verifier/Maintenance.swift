@@ -79,13 +79,21 @@ struct Migrate: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "With --finish: the fleet's policy from now on, where the verifiers' sallyport.conf differ.",
+      valueName: "file"))
+  var policy: String?
+
+  @Option(
+    help: ArgumentHelp(
       "Delete the days of events that are older than this, such as 90d, as a role that owns them.",
       valueName: "days"))
   var prune: String?
 
   func run() throws {
     if finish, prune != nil { throw ValidationError("not both --finish and --prune") }
+    if policy != nil, !finish { throw ValidationError("--policy is for --finish") }
     let days = try prune.map(days)
+    let text = try policy.map { try policyText($0) }
     try common.actAsOwner()
     if let days {
       let words = try common.words()
@@ -94,7 +102,7 @@ struct Migrate: ParsableCommand {
       }
       print("\(gone) \(gone == 1 ? "day" : "days") of events deleted")
     } else if finish {
-      try end()
+      try end(text)
     } else {
       try begin()
     }
@@ -120,8 +128,14 @@ struct Migrate: ParsableCommand {
     }
   }
 
-  private func end() throws {
+  private func end(_ given: [UInt8]?) throws {
     let database = try common.open(name: "migrate") { _, _ in }
+    let former = try asking { () throws(DatabaseFault) in try database.newestPolicy() }
+    if let former, given != nil {
+      throw Failure(
+        "the fleet has policy \(former.serial)\nhint: sallyport-verifier config edit FILE")
+    }
+    let text = former == nil ? try onePolicy(given, database) : nil
     let done = try asking { () throws(DatabaseFault) in try database.finishMigration() }
     switch done {
     case .done: print("verifiers of the former version do not start any more")
@@ -130,6 +144,39 @@ struct Migrate: ParsableCommand {
       throw Failure(
         "verifiers of an older version are alive: \(names.joined(separator: ", "))\n"
           + "hint: upgrade or stop each of them; one that was silent for 10 seconds does not count")
+    }
+    if let text { try store(text, in: database) }
+  }
+
+  /// What all verifiers have in their files. Of two no one is stored unless it is named.
+  private func onePolicy(_ given: [UInt8]?, _ database: Database) throws -> [UInt8] {
+    let path = policy ?? common.directory + "/sallyport.conf"
+    let text = try given ?? policyText(path)
+    if let flaw = StoredPolicy.flaw(of: text, named: path) { throw Failure(flaw) }
+    if given != nil { return text }
+    let own = database.policy.told.split(separator: UInt8(ascii: " ")).first ?? []
+    let files = try asking { () throws(DatabaseFault) in try database.policyFiles() }
+    let others = files.filter { !$0.digest.isEmpty && Array($0.digest.utf8) != Array(own) }
+    guard others.isEmpty else {
+      throw Failure(
+        "\(path) here differs from that of the verifiers "
+          + "\(others.map(\.name).joined(separator: ", ")): nothing was changed\n"
+          + "hint: compare them; then sallyport-verifier migrate --finish --policy FILE, with the "
+          + "one that all go by from then on")
+    }
+    return text
+  }
+
+  private func store(_ text: [UInt8], in database: Database) throws {
+    let done = try asking { () throws(DatabaseFault) in
+      try database.store(policy: text, by: author(), after: nil)
+    }
+    switch done {
+    case .done:
+      print("the policy is in the database: sallyport-verifier config edit changes it")
+    case .late: break
+    case .unread(let names):
+      throw Failure(unreadPolicy(by: names) + "; then migrate --finish again")
     }
   }
 }

@@ -16,7 +16,7 @@ struct Command: ParsableCommand {
     abstract: "Check the codes of a fleet of hosts, over PostgreSQL.",
     subcommands: [
       Init.self, Run.self, Status.self, Invite.self, FleetHosts.self, Revoke.self, Key.self,
-      Distrust.self, AdoptDatabase.self, Migrate.self, ForgetPerson.self,
+      Config.self, Distrust.self, AdoptDatabase.self, Migrate.self, ForgetPerson.self,
     ])
 }
 
@@ -48,8 +48,9 @@ struct Init: ParsableCommand {
     }
     try makePolicy()
     let key = try common.readKey()
+    let policy = try firstPolicy()
     let made = try asking { () throws(DatabaseFault) in
-      try Database.makeSchema(words, key: key)
+      try Database.makeSchema(words, key: key, policy: policy)
     }
     switch made {
     case .former:
@@ -82,7 +83,7 @@ struct Init: ParsableCommand {
     if hasNewIdentity { print("made \(common.pathOfIdentity)") }
     print("pin of the verifiers: \(try common.readIdentity().pin.hex)")
     print(isNew ? "made \(common.keyFile)" : "ready")
-    if let flaw = common.policy.flaw { tell(String(decoding: flaw.bytes, as: UTF8.self)) }
+    try tellOfPolicy(database, policy)
     if !common.hasCopy { tell(Self.noCopy) }
   }
 
@@ -97,6 +98,24 @@ struct Init: ParsableCommand {
       guard error == .exists else { throw Failure(error.sentence(path)) }
       return false
     }
+  }
+
+  /// What the tables are made with, where there are none.
+  private func firstPolicy() throws -> StoredPolicy {
+    let path = common.directory + "/sallyport.conf"
+    let text = try policyText(path)
+    if let flaw = StoredPolicy.flaw(of: text, named: path) { throw Failure(flaw) }
+    let now = try Clock.now()
+    return StoredPolicy(serial: 1, at: now.seconds, author: author(), text: text)
+  }
+
+  private func tellOfPolicy(_ database: Database, _ own: StoredPolicy) throws {
+    let there = try asking { () throws(DatabaseFault) in try database.newestPolicy() }
+    guard let there else { return tell(Config.none) }
+    if there.text == own.text { return }
+    tell(
+      "sallyport.conf here is not used: the fleet has policy \(there.serial)\n"
+        + "hint: sallyport-verifier config show")
   }
 
   private static let noCopy = """
@@ -148,9 +167,9 @@ struct Run: ParsableCommand {
     } catch {
       throw Failure(error.text)
     }
-    if let flaw = common.policy.flaw { ServiceLog.write(.error, flaw) }
     let database = try common.open(name: name, isBound: true) { ServiceLog.write($0, $1) }
     try asking { () throws(DatabaseFault) in try database.begin() }
+    if let flaw = policy(of: database).flaw { ServiceLog.write(.error, flaw) }
     do {
       try database.watch()
       if let metrics { try database.writeMetrics(to: metrics) }
@@ -165,6 +184,10 @@ struct Run: ParsableCommand {
     }
     // Not by way of libcrypto's own end, under the thread that still waits.
     _exit(0)
+  }
+
+  private func policy(of database: Database) -> FleetPolicy {
+    FleetPolicy(in: common.directory, stored: database.policy)
   }
 
   private func serve(_ database: Database) throws -> FleetServer {
@@ -190,17 +213,16 @@ struct Run: ParsableCommand {
     let hosts = Hosts(database, revocations)
     try hosts.keep()
     try database.keepKeys(RevocationFile(common.pathOfRevoked, key: database.key))
-    let questions = LoginHandler(
-      database, common.policy, wrongCodes: hostWrongCodes)
+    let policy = policy(of: database)
+    let questions = LoginHandler(database, policy, wrongCodes: hostWrongCodes)
     try questions.keepCounts()
     return FrameRouter(
       hosts, join: JoinHandler(database, revocations, pins: [identity.pin]),
       [
         .question: questions,
-        .reserve: ReserveHandler(
-          database, questions.logins, common.policy, revocations: revocations),
+        .reserve: ReserveHandler(database, questions.logins, policy, revocations: revocations),
         .status: StatusHandler(database, verifier: name, started: now),
-        .management: ManagementHandler(database, common.policy),
+        .management: ManagementHandler(database, policy),
       ])
   }
 
@@ -311,8 +333,8 @@ extension Common {
     return try rethrow(
       { () throws(ServiceError) in
         try Database(
-          words, key: key, verifier: Array(name.utf8), incarnation: incarnation, memory: memory,
-          log: log)
+          words, key: key, verifier: Array(name.utf8), directory: directory,
+          incarnation: incarnation, memory: memory, log: log)
       }, as: { Failure($0.text) })
   }
 }

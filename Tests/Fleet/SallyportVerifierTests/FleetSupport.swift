@@ -63,7 +63,8 @@ final class Verifier: Sendable {
   init(
     _ name: String = "one", options: String = "", in own: OwnDatabase? = nil,
     clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
-    incarnation: IncarnationFile? = nil, memory: String? = nil, patienceAtStart: UInt64 = 2500
+    incarnation: IncarnationFile? = nil, memory: String? = nil, patienceAtStart: UInt64 = 2500,
+    directory: String? = nil
   ) throws {
     if own == nil { _ = try tables.get() }
     let words = try own?.words ?? #require(testDatabase)
@@ -71,8 +72,8 @@ final class Verifier: Sendable {
     let log = log
     database = try Database(
       words + " user=sallyport_verifier " + options, key: key, verifier: Array(name.utf8),
-      incarnation: incarnation, memory: memory, patienceAtStart: patienceAtStart, clock: clock,
-      now: now
+      directory: directory, incarnation: incarnation, memory: memory,
+      patienceAtStart: patienceAtStart, clock: clock, now: now
     ) { level, line in
       let text = String(decoding: line.bytes, as: UTF8.self)
       if text.hasPrefix("act=") { log.acts.withLock { $0.append(text) } }

@@ -18,6 +18,7 @@ package final class Database: Sendable {
   let rollbackGuard: RollbackGuard
   let meters = VerifierMetrics()
   let counts = HostCounts()
+  package let policy: PolicyHolder
   /// In the rows of table `worker`.
   let verifier: [UInt8]
   let words: String
@@ -85,16 +86,18 @@ package final class Database: Sendable {
 
   /// `words`: as libpq has them. `verifier`: this one's name, which must be unique.
   /// `clock`: nil for the system's. `now`: the time by which codes are verified; nil likewise.
-  /// `incarnation`: nil for any. `memory`: the path of its file; nil for none.
+  /// `directory`: where a policy is kept; nil: nowhere. `incarnation`: nil for any. `memory`: the path of its file; nil for none.
   package init(
     _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
-    incarnation: IncarnationFile? = nil, memory: String? = nil, patienceAtStart: UInt64 = 60_000,
+    directory: String? = nil, incarnation: IncarnationFile? = nil, memory: String? = nil,
+    patienceAtStart: UInt64 = 60_000,
     clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
     log: @escaping @Sendable (LogLevel, LogLine) -> Void
   ) throws(ServiceError) {
     (self.words, self.key, self.verifier) = (words, key, verifier)
     (self.clock, self.log) = (clock ?? { pg_time() }, log)
     (self.now, incarnationFile) = (now, incarnation)
+    policy = PolicyHolder(in: directory, key: key, isKept: memory != nil)
     (self.memory, self.patienceAtStart) = (memory.map { Memory(at: $0) }, patienceAtStart)
     seats = ConnectionSlots(connections)
     do throws(StoreTrouble) {

@@ -30,7 +30,7 @@ package enum Schema {
     """
     CREATE TABLE worker (
       verifier text, worker int, n bigint NOT NULL, server text NOT NULL, posted text,
-      clock bigint, now timestamptz NOT NULL, version bigint, keys bytea,
+      clock bigint, now timestamptz NOT NULL, version bigint, keys bytea, policy text,
       PRIMARY KEY (verifier, worker))
       WITH (fillfactor = 50)
     """,
@@ -39,6 +39,7 @@ package enum Schema {
     spent,
     visitor,
     outcome,
+    policy,
     """
     CREATE TABLE fleet (
       one boolean PRIMARY KEY DEFAULT true CHECK (one), schema bigint NOT NULL,
@@ -101,6 +102,13 @@ package enum Schema {
       PRIMARY KEY (hour, host, verifier, kind)) WITH (fillfactor = 50)
     """
 
+  /// What was the policy of the fleet, and is; the highest serial is.
+  private static let policy = """
+    CREATE TABLE IF NOT EXISTS policy (
+      serial bigint PRIMARY KEY, at bigint NOT NULL, author text NOT NULL, body bytea NOT NULL,
+      seal bytea NOT NULL)
+    """
+
   /// Of these tables, and of what this program understands of them. 1 was a preview's; from 3 on
   /// verifiers say what they understand, a state may have 32 known origins, and a document the
   /// enrollments that ended and a taking; from 4 on passes, a block and what is suspended; from 5
@@ -114,6 +122,7 @@ package enum Schema {
   /// From the former one on, and from the oldest, which has the same tables: all or nothing.
   static let additions = [
     revoked, presence, revoking(role), presences, spent, spending, visitor, outcome, counting,
+    policy, policies, "ALTER TABLE worker ADD COLUMN IF NOT EXISTS policy text",
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS rights bytea",
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS reopened bytea",
     "ALTER TABLE host ADD COLUMN IF NOT EXISTS closed timestamptz",
@@ -133,6 +142,7 @@ package enum Schema {
   private static let counting = """
     GRANT SELECT, INSERT, UPDATE, DELETE ON visitor, outcome TO \(role)
     """
+  private static let policies = "GRANT SELECT, INSERT, UPDATE ON policy TO \(role)"
 
   private static func revoking(_ role: String) -> String {
     "GRANT SELECT, INSERT, UPDATE ON revoked TO \(role)"
@@ -150,7 +160,7 @@ package enum Schema {
     telling,
     "GRANT SELECT, INSERT, UPDATE, DELETE ON host, invite, listener TO \(role)",
     "GRANT SELECT, UPDATE ON fleet TO \(role)",
-    revoking(role), presences, spending, counting,
+    revoking(role), presences, spending, counting, policies,
   ]
 
   static let isThere = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('fleet')"
@@ -172,7 +182,10 @@ extension Database {
   }
 
   /// Makes the tables where there are none, all or nothing.
-  package static func makeSchema(_ words: String, key: FleetKey) throws(DatabaseFault) -> Made {
+  /// `policy`: the first one; nil: the verifiers go by their files.
+  package static func makeSchema(_ words: String, key: FleetKey, policy: StoredPolicy? = nil)
+    throws(DatabaseFault) -> Made
+  {
     let connection = try DatabaseConnection(words, worker: 0)
     if try connection.ask(Schema.isThere).number(0, 0) == 1 {
       let found = try connection.ask(Schema.found).number(0, 0)
@@ -189,6 +202,9 @@ extension Database {
       _ = try connection.ask(statement)
     }
     _ = try connection.ask(Schema.fleet, values)
+    if let policy {
+      _ = try connection.ask(Statement.putPolicy, try policy.columns(under: key) + [.null])
+    }
     _ = try connection.ask("COMMIT")
     try EventDays(connection).keep()
     return .new

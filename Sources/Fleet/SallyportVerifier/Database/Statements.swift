@@ -99,15 +99,16 @@ enum Statement {
   /// What a verifier says of itself every two seconds: $4 its clock in milliseconds (NULL: it has
   /// stopped, and all that it saved was acknowledged before), $5 the server that it has checked
   /// (NULL: as before), $6 the least that its number here may be, $7 its version, $8 the least that
-  /// the one of its row in `state` may be.
+  /// the one of its row in `state` may be, $9 its policy.
   /// Gives both numbers, of its row here and of its own in `state`, and the row of the fleet.
   static let beat = """
     WITH counted AS (
-      INSERT INTO worker (verifier, worker, n, server, posted, clock, now, version)
-      VALUES ($1, $2::int, 1 + $6::bigint, $3, $5, $4::bigint, clock_timestamp(), $7::bigint)
+      INSERT INTO worker (verifier, worker, n, server, posted, clock, now, version, policy)
+      VALUES ($1, $2::int, 1 + $6::bigint, $3, $5, $4::bigint, clock_timestamp(), $7::bigint, $9)
       ON CONFLICT (verifier, worker) DO UPDATE SET n = greatest(worker.n, $6::bigint) + 1,
         server = excluded.server, posted = coalesce(excluded.posted, worker.posted),
-        clock = excluded.clock, now = excluded.now, version = excluded.version RETURNING n),
+        clock = excluded.clock, now = excluded.now, version = excluded.version,
+        policy = excluded.policy RETURNING n),
     named AS (
       INSERT INTO enrollment (name, body) VALUES (\(witness(1)), '') ON CONFLICT DO NOTHING),
     seen AS (

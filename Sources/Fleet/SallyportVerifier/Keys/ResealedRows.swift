@@ -72,6 +72,7 @@ extension Database {
     try resealRevoked(what, present, &left)
     try resealPresences(what, present, &left)
     try resealIncarnation(what, present, &left)
+    try resealPolicies(what, present, &left)
     var last: [UInt8] = []
     var isOver = false
     while !isOver {

@@ -125,8 +125,7 @@ extension Database {
     let rows = try connection.ask(
       Statement.beat,
       values(of: connection) + [
-        mine, posted, .number(least), .number(Schema.number),
-        .number(mark),
+        mine, posted, .number(least), .number(Schema.number), .number(mark), .text(policy.told),
       ])
     guard let time = rows.number(0, 0), let n = rows.number(0, 1), let seen = rows.number(0, 2)
     else { throw .broken("an unrecognized answer") }
@@ -173,6 +172,7 @@ extension Database {
     let others = try noteOthers(by: connection).filter(\.isAlive)
     let offsets = others.compactMap { other in other.clock.map { $0 - other.time } }
     clocks.look(self, mine, offsets, at: before)
+    try lookForPolicy(by: connection)
   }
 
   func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {

@@ -14,6 +14,8 @@ package struct FleetStatus: Sendable {
     let offset: Int64?
     /// Whether it has verified the present database server.
     let hasLooked: Bool
+    /// What it says of its policy: its number, or `file:` and a digest of its file; nil: nothing.
+    var policy: String?
 
     var answers: Bool { silent <= FleetStatus.silence }
   }
@@ -132,7 +134,8 @@ extension FleetStatus.Verifier {
       connections: rows.number(row, 2) ?? 0, heard: rows.text(row, 3) ?? "",
       silent: rows.number(row, 4) ?? 0,
       offset: rows.number(row, 5).map { Int64(clamping: $0) - time },
-      hasLooked: rows.bytes(row, 7) == [1])
+      hasLooked: rows.bytes(row, 7) == [1],
+      policy: rows.text(row, 8)?.split(separator: " ").first.map(String.init))
   }
 }
 
@@ -164,7 +167,8 @@ extension Statement {
       greatest(0, extract(epoch FROM clock_timestamp() - max(now)))::bigint,
       max(clock) FILTER (WHERE worker = 0),
       (extract(epoch FROM max(now) FILTER (WHERE worker = 0)) * 1000)::bigint,
-      coalesce(max(posted) FILTER (WHERE worker = 0) = $1, false)
+      coalesce(max(posted) FILTER (WHERE worker = 0) = $1, false),
+      max(policy) FILTER (WHERE worker = 0)
     FROM worker GROUP BY verifier HAVING bool_or(worker = 0) ORDER BY 1
     """
 }

@@ -151,10 +151,27 @@ extension FleetStatus {
           "no copy of the keys was checked: if the disk of this machine fails, everybody's "
             + "enrollment may be lost (sallyport-verifier key show > FILE, then key check FILE)"))
     }
-    if let policyFlaw { found.append(Warning("policy-broken", policyFlaw)) }
+    found += policies
     if let text = Self.ending(of: facts.certificate) {
       found.append(Warning("certificate-ends", text))
     }
+    return found
+  }
+
+  /// By which policies they go.
+  private var policies: [Warning] {
+    let told = verifiers.filter(\.answers).compactMap { one in one.policy.map { (one.name, $0) } }
+    var found: [Warning] = []
+    if Set(told.map(\.1)).count > 1 {
+      found.append(
+        Warning(
+          "policy-differs",
+          "the verifiers go by different policies: "
+            + told.map { "\($0) by \($1)" }.joined(separator: ", ")
+            + " (see the log of each; sallyport-verifier config history)"))
+    }
+    let isOfFiles = told.isEmpty || told.contains { $1.hasPrefix("file:") }
+    if isOfFiles, let policyFlaw { found.append(Warning("policy-broken", policyFlaw)) }
     return found
   }
 
@@ -239,6 +256,7 @@ extension FleetStatus.Verifier {
   fileprivate var line: String {
     "verifier: \(name): \(answers ? "up" : "SILENT"), \(saves) saves by \(connections) "
       + "connections, last heard \(heard)"
+      + (policy.map { ", policy \($0)" } ?? "")
   }
 
   fileprivate var json: String {
@@ -246,7 +264,7 @@ extension FleetStatus.Verifier {
       ("name", quoted(name)), ("isThere", "\(answers)"), ("heard", quoted(heard)),
       ("silentSeconds", "\(silent)"), ("saves", "\(saves)"), ("connections", "\(connections)"),
       ("clockOffsetSeconds", offset.map { "\(Double($0) / 1000)" } ?? "null"),
-      ("hasLooked", "\(hasLooked)"),
+      ("hasLooked", "\(hasLooked)"), ("policy", policy.map { quoted($0) } ?? "null"),
     ])
   }
 }

@@ -2,13 +2,16 @@ import SallyportCore
 package import SallyportLogin
 import SallyportSystem
 
-/// The policy of a fleet: the sallyport.conf of a verifier.
+/// The policy of a fleet: what is stored in its database, or before, the sallyport.conf of a
+/// verifier.
 package struct FleetPolicy: Sendable {
   private let store: Store
   private let file: [UInt8]
+  private let stored: PolicyHolder?
 
-  /// `directory`: where the file is.
-  package init(in directory: String) {
+  /// `directory`: where the file is. `stored`: what the fleet has; nil: nothing.
+  package init(in directory: String, stored: PolicyHolder? = nil) {
+    self.stored = stored
     store = Store(root: Array(directory.utf8), owner: .effectiveUser)
     file = Array((directory + "/sallyport.conf").utf8)
   }
@@ -20,7 +23,10 @@ package struct FleetPolicy: Sendable {
     let login = PolicyRequest(
       service: service, user: user, isRemote: isRemote, address: address,
       parse: Addresses.numeric, membership: { _ in .unknown })
-    return store.policy(at: file, base: Policy(), login)
+    guard let text = stored?.used else { return store.policy(at: file, base: Policy(), login) }
+    let found = PolicyFile(text, base: Policy(), login)
+    let trouble = found.problem.map { StoreTrouble.malformed(path: "policy", $0) }
+    return PolicyReading(found.policy(Policy()), trouble: trouble, isStrict: trouble != nil)
   }
 
   /// The stricter of a host's and the fleet's; a flaw of the file is given to `tell`. `shared` is

@@ -44,7 +44,7 @@ extension FleetKey {
     do throws(CryptoError) {
       let present = present
       let (key, beside) = try context(present, column, of: name)
-      let nonce = try randomNonce()
+      let nonce = try present.nonce(of: text, beside, try random())
       var sealed = [Self.form] + Self.bytes(of: present.id) + nonce
       sealed += [UInt8](repeating: 0, count: text.count)
       var tag = [UInt8](repeating: 0, count: Self.tagLength)
@@ -108,9 +108,9 @@ extension FleetKey {
     }
   }
 
-  private func randomNonce() throws(CryptoError) -> [UInt8] {
-    guard let nonce = try? Random.secret(count: Self.nonceLength) else { throw .failed }
-    return nonce.bytes(in: 0..<Self.nonceLength)
+  private func random() throws(CryptoError) -> [UInt8] {
+    guard let random = try? Random.secret(count: 16) else { throw .failed }
+    return random.bytes(in: 0..<16)
   }
 
   /// With its length before it, in 4 bytes.
@@ -120,6 +120,15 @@ extension FleetKey {
 
   static func bytes(of number: UInt32) -> [UInt8] {
     (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * $0)) }
+  }
+}
+
+extension SealingKey {
+  /// Of no two texts the same, neither of two verifiers that seal one version at once, nor where a
+  /// machine that is put back has the same random again (docs/fleet-format.md).
+  func nonce(of text: Secret, _ beside: [UInt8], _ random: [UInt8]) throws(CryptoError) -> [UInt8] {
+    let parts = [OneTimePassword.bytes(of: "nonce"), beside, random, try SHA256.digest(text)]
+    return try derive(parts.flatMap { FleetKey.counted($0) }).bytes(in: 0..<12)
   }
 }
 

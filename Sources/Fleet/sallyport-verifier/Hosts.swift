@@ -73,7 +73,8 @@ struct FleetHosts: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hosts", abstract: "List the hosts of the fleet, and change their rights.",
     subcommands: [
-      ListHosts.self, AcceptHost.self, AllowHost.self, DenyHost.self, ReopenHost.self,
+      ListHosts.self, AcceptHost.self, GiveUpHost.self, AllowHost.self, DenyHost.self,
+      ReopenHost.self,
     ],
     defaultSubcommand: ListHosts.self)
 }
@@ -305,7 +306,7 @@ struct Revoke: ParsableCommand {
   }
 }
 
-private func hostName(_ text: String) throws -> FleetHostName {
+func hostName(_ text: String) throws -> FleetHostName {
   guard let name = FleetHostName(Array(text.utf8)) else {
     throw Failure(
       "\(printable(text.utf8)): a host's name has letters, digits, \".\", \"-\" and \"_\"")

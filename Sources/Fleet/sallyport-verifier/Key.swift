@@ -17,6 +17,7 @@ struct Key: ParsableCommand {
       """,
     subcommands: [
       Show.self, Check.self, Take.self, NextKey.self, KeyStatus.self, FinishKey.self,
+      ReplaceKey.self,
     ])
 
   struct Show: ParsableCommand {

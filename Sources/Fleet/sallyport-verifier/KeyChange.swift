@@ -104,7 +104,7 @@ private func named(_ id: UInt32) -> String {
 }
 
 extension Common {
-  fileprivate func openForKeys() throws -> Database {
+  func openForKeys() throws -> Database {
     let database = try open(name: "key") { _, line in
       tell(String(decoding: line.bytes, as: UTF8.self))
     }
@@ -130,7 +130,8 @@ extension Database {
     for host in behind {
       lines.append(
         "host \(host.name), last seen \(host.seen), may have used backup codes by it: it is done a "
-          + "quarter of an hour after it is back")
+          + "quarter of an hour after it is back, or after sallyport-verifier hosts give-up "
+          + host.name)
     }
     return lines
   }

@@ -206,6 +206,47 @@ struct `A change of the fleet's key` {
     #expect(try !one.type("7KMF2X9QD4TW0HZA", as: "away").isAccepted)
   }
 
+  // decisive
+  @Test func `waits for no host that is given up, whose backup codes are void`() throws {
+    let pin = try #require(Pin([UInt8](repeating: 9, count: 32)))
+    try addRows(pin)
+    _ = try one.ask("DELETE FROM presence")
+    _ = try one.ask("UPDATE host SET seen = now()")
+    for name in ["held", "other"] {
+      let enrollment = try fleetEnrollment(
+        [try authenticator(parameters())], name,
+        codes: backupCodes(["7KMF2X9QD4TW0HZA"], id: 0xb0b0))
+      try one.store(for: name).create(enrollment, LoginState(initialFor: enrollment))
+    }
+    #expect(try one.type("287082", as: "held").isAccepted)
+    try change()
+    #expect(try one.database.hostsBehind().map(\.name) == ["web1"])
+    let host = try #require(FleetHostName(Array("web1".utf8)))
+    #expect(try two.database.giveUp(host) == [Array("held".utf8)])
+    #expect(try two.database.giveUp(host) == [])
+    #expect(try one.database.hostsBehind().isEmpty)
+    #expect(try !one.type("7KMF2X9QD4TW0HZA", as: "held", at: 90).isAccepted)
+    #expect(try one.type("7KMF2X9QD4TW0HZA", as: "other", at: 90).isAccepted)
+    #expect(try one.database.giveUp(#require(FleetHostName(Array("web9".utf8)))) == nil)
+  }
+
+  // decisive
+  @Test func `after a theft goes through no row, and while no verifier runs`() throws {
+    let name = try one.enroll()
+    #expect(try one.type("287082", as: name).isAccepted)
+    #expect(try one.database.replaceKey(nil) == .alive(["one", "two"]))
+    #expect(try one.database.beginKey(patience: 0) == .lacking(["one", "two"]))
+    _ = try one.ask("UPDATE worker SET now = now() - interval '11 s'")
+    #expect(try one.database.replaceKey(nil) == .done)
+    let id = one.database.key.id
+    #expect(id != 1 && one.database.key.ids == [id])
+    #expect(try one.ask("SELECT next FROM fleet").bytes(0, 0) == nil)
+    #expect(try ids("state", "body", 2).count == 1 && ids("fleet", "canary") == ids("fleet"))
+    #expect(try !one.type("287082", as: name).isAccepted)
+    #expect(try one.type("359152", as: name, at: 89).isAccepted)
+    #expect(throws: DatabaseFault.self) { try two.database.begin() }
+  }
+
   /// One of each table, with rights.
   private func addRows(_ pin: Pin) throws {
     let key = try fleetKey()

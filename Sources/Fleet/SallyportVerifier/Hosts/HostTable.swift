@@ -95,6 +95,7 @@ package struct HostTable {
       case .putBack: "rests: put back"
       case .copied: "rests: runs twice"
       case .ephemeral: right + ", ephemeral"
+      case .givenUp: "rests: given up"
       }
     }
   }

@@ -123,7 +123,7 @@ extension PresenceRow {
   mutating func take(_ start: HostStart, at now: Int64) -> HostStartReply {
     switch kind {
     case .ephemeral: return .fine
-    case .putBack, .copied: return .rests
+    case .putBack, .copied, .givenUp: return .rests
     case .usual: break
     }
     let isFormer = former.contains(start.random)

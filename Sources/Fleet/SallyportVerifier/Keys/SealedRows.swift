@@ -121,9 +121,11 @@ package struct PresenceRow: SealedRow {
     case copied
     /// It keeps nothing: it has no reserve, and may be put back.
     case ephemeral
+    /// It does not come back: what it held counts as used.
+    case givenUp
 
     /// Whether it has no rights until root accepts it.
-    package var rests: Bool { self == .putBack || self == .copied }
+    package var rests: Bool { self == .putBack || self == .copied || self == .givenUp }
   }
 
   /// The SHA-256 of the host's public key; for an ephemeral host that has not joined yet the digest

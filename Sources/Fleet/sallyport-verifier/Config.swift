@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import SallyportCore
 import SallyportSupport
+import SallyportSystem
 import SallyportVerifier
 
 struct Config: ParsableCommand {
@@ -51,19 +52,10 @@ struct ConfigHistory: ParsableCommand {
     let database = try common.openForPolicy()
     let all = try asking { () throws(DatabaseFault) in try database.policyHistory() }
     for one in all {
-      print("\(one.serial)  \(shown(one.at))  \(String(decoding: one.author, as: UTF8.self))")
+      let at = CalendarDate(UnixTime(one.at), inUTC: true)?.internetText ?? "?"
+      print("\(one.serial)  \(at)  \(String(decoding: one.author, as: UTF8.self))")
     }
     if all.isEmpty { throw Failure(Config.none) }
-  }
-
-  /// Of seconds since 1970, in UTC.
-  private func shown(_ seconds: Int64) -> String {
-    var (time, parts) = (time_t(seconds), tm())
-    // SAFETY: both live for the call.
-    _ = unsafe gmtime_r(&time, &parts)
-    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)) "
-      + "\(two(parts.tm_hour)):\(two(parts.tm_min)) UTC"
   }
 }
 
@@ -178,16 +170,20 @@ func author() -> [UInt8] {
   // SAFETY: nobody changes the environment while it is read.
   let user = unsafe getenv("SUDO_USER").map { unsafe String(cString: $0) } ?? "root"
   let name = "\(user)@\(HostName.label.text)"
-  return name.utf8.map { (0x21...0x7e).contains($0) ? $0 : UInt8(ascii: "?") }.prefix(100).map { $0 }
+  return name.utf8.prefix(100).map { (0x21...0x7e).contains($0) ? $0 : UInt8(ascii: "?") }
 }
 
-/// Of a file, or of standard input.
+/// One byte more than a policy may have, so that a longer one is told from it.
 func policyText(_ file: String) throws -> [UInt8] {
+  try fileText(file, atMost: StoredPolicy.longest + 1)
+}
+
+/// The first bytes of a file, `most` of them; for "-", of standard input.
+func fileText(_ file: String, atMost most: Int) throws -> [UInt8] {
   let name = file == "-" ? "/dev/stdin" : file
   return try rethrow(
-    { () throws(SystemError) in
-      try OpenFile(name, O_RDONLY).bytes(StoredPolicy.longest + 1)
-    }, as: { Failure("\(file): \(errnoDescription($0.number))") })
+    { () throws(SystemError) in try OpenFile(name, O_RDONLY).bytes(most) },
+    as: { Failure("\(printable(file.utf8)): \(errnoDescription($0.number))") })
 }
 
 extension Common {

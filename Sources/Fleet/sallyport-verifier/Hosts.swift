@@ -132,12 +132,10 @@ struct AllowHost: ParsableCommand {
   }
 
   private func names(in path: String) throws -> [[UInt8]] {
-    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-      throw Failure("\(printable(path.utf8)): cannot be read, or is no text")
-    }
-    let names = try text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+    let text = try fileText(path, atMost: 1_048_576)
+    let names = try text.split(separator: 10, omittingEmptySubsequences: false).enumerated()
       .filter { !$0.element.isEmpty }.map { number, line in
-        guard let name = UserName(Array(line.utf8)) else {
+        guard let name = UserName(Array(line)) else {
           throw Failure("\(printable(path.utf8)):\(number + 1): a login name is expected")
         }
         return name.bytes

@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportCore
 import SallyportVerifier
 
 struct Distrust: ParsableCommand {

@@ -281,7 +281,8 @@ private struct Answer: Decodable {
     for name in ["daemon", "bin"] { _ = try host.bench.enroll(name) }
     var rights = HostRights()
     rights[.changes].daily = 20
-    let told = RightsAnswer.told(rights, used: [.init(), .init(daily: 20), .init()])
+    let told = RightsAnswer.told(
+      rights, used: [.init(), .init(daily: 20), .init()], isClosed: false)
     host.fleet.book.withLock {
       $0.rights = told
       $0.fault = (

@@ -226,7 +226,7 @@ extension MovingFleet {
   ) -> RightsAnswer {
     var rights = HostRights()
     rights[.takes] = allowance
-    return .told(rights, used: [HostRights.Use(), HostRights.Use(), used])
+    return .told(rights, used: [HostRights.Use(), HostRights.Use(), used], isClosed: false)
   }
 
   private func refuse(_ verb: String, _ host: MovingHost) {

@@ -91,6 +91,24 @@ func twoKeys(_ next: UInt8 = 2) throws -> FleetKey {
   }
 }
 
+@Suite struct `A seal` {
+  /// As docs/fleet-format.md has it; by Python's hmac and hashlib.
+  @Test func `has a nonce that no other text has, where the random comes again`() throws {
+    let one = SealingKey(
+      id: 1, secret: try secret([UInt8](repeating: 7, count: FleetKey.length)))
+    let random = [UInt8](repeating: 3, count: 16)
+    func nonce(_ text: String, _ beside: [UInt8] = [1, 2]) throws -> [UInt8] {
+      try one.nonce(of: secret(text), beside, random)
+    }
+    #expect(try hexadecimal(nonce("one")) == Array("1ade683547b0b4d612ee0390".utf8))
+    let others = [
+      try nonce("one"), try nonce("two"), try nonce("one", [1, 3]),
+      try one.nonce(of: secret("one"), [1, 2], [UInt8](repeating: 4, count: 16)),
+    ]
+    #expect(Set(others).count == 4)
+  }
+}
+
 @Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
 struct `A verifier whose fleet has changed its key` {
   private func change(_ one: Verifier) throws {

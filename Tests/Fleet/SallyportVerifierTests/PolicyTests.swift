@@ -23,8 +23,8 @@ struct `The policy of a fleet` {
   /// With its files in a directory of its own.
   private func verifier(_ name: String) throws -> Verifier {
     let place = directory.path + "/" + name
-    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-    chmod(place, 0o700)
+    try FileManager.default.createDirectory(
+      atPath: place, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     return try Verifier(name, in: own, memory: place + "/seen", directory: place)
   }
 
@@ -152,7 +152,8 @@ struct `The policy of a fleet` {
   @Test func `is believed with its seal alone`() throws {
     let key = try fleetKey()
     let policy = StoredPolicy(
-      serial: 7, at: 1_700_000_000, author: Array("root@here".utf8), text: Array("[default]\n".utf8))
+      serial: 7, at: 1_700_000_000, author: Array("root@here".utf8), text: Array("[default]\n".utf8)
+    )
     let file = try policy.file(under: key)
     #expect(StoredPolicy(file: file, under: key) == policy)
     for index in file.indices {

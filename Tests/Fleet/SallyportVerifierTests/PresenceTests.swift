@@ -109,7 +109,7 @@ struct `A host that was put back` {
     #expect(try host() == HostIdentity(pin, host: row.name, rights: HostRights(former: true)))
     #expect(try say(start(2, 4)) == .again)
     #expect(soon { (try? say(start(2, 4))) == .rests })
-    let resting = HostIdentity(pin, host: row.name, enrolls: false, holdsReserve: false)
+    let resting = HostIdentity(pin, host: row.name, holdsReserve: false, rests: true)
     #expect(try host() == resting)
     #expect(try table.hosts().map(\.right) == ["rests: put back"])
     #expect(verifier.complaints.count { $0.contains("web1 was put back") } == 1)

@@ -89,7 +89,7 @@ struct `A host that rests` {
   }
 
   private var resting: HostIdentity {
-    HostIdentity(pin, host: row.name, enrolls: false, holdsReserve: false)
+    HostIdentity(pin, host: row.name, holdsReserve: false, rests: true)
   }
 
   // decisive
@@ -150,7 +150,7 @@ struct `A host that rests` {
     // One of the former version, which says nothing.
     #expect(found()?.rights == HostRights(former: true))
     #expect(try presences.take(start(1, 5), from: try host(known)) == .fine)
-    let silent = HostIdentity(pin, host: row.name, holdsReserve: false, isSilent: true)
+    let silent = HostIdentity(pin, host: row.name, holdsReserve: false, rests: true, isSilent: true)
     #expect(soon(within: 3000) { found() == silent })
     #expect(
       verifier.complaints.count { $0.contains("web1 says no more which start") } == 1)

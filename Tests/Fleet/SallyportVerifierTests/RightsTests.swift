@@ -200,7 +200,7 @@ struct `The rights of a host` {
     held[.enrolls] = .init()
     #expect(
       try RightsAnswer.decode(answer(RightsRequest().encoded(), asker(rights)))
-        == .told(held, used: [.init(), .init(), .init(more: 1)]))
+        == .told(held, used: [.init(), .init(), .init(more: 1)], isClosed: false))
   }
 
   @Test func `to enroll are asked for with the prompt, and counted`() throws {

@@ -33,22 +33,6 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
     #expect(text(try key().open(sealed, .state(version: 5), of: alice)) == "the state of alice")
   }
 
-  /// As docs/fleet-format.md has it; by Python's hmac and hashlib.
-  @Test func `has a nonce that no other text has, where the random comes again`() throws {
-    let one = SealingKey(
-      id: 1, secret: try secret([UInt8](repeating: 7, count: FleetKey.length)))
-    let random = [UInt8](repeating: 3, count: 16)
-    func nonce(_ text: String, _ beside: [UInt8] = [1, 2]) throws -> [UInt8] {
-      try one.nonce(of: secret(text), beside, random)
-    }
-    #expect(try nonce("one") == hex("1ade683547b0b4d612ee0390"))
-    let others = [
-      try nonce("one"), try nonce("two"), try nonce("one", [1, 3]),
-      try one.nonce(of: secret("one"), [1, 2], [UInt8](repeating: 4, count: 16)),
-    ]
-    #expect(Set(others).count == 4)
-  }
-
   @Test func `is refused for another user, column, version or key`() throws {
     let sealed = try key().seal(try secret("text"), .state(version: 5), of: alice)
     #expect(throws: SealFault.forged) { try key().open(sealed, .state(version: 5), of: bob) }

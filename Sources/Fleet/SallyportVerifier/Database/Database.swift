@@ -86,7 +86,8 @@ package final class Database: Sendable {
 
   /// `words`: as libpq has them. `verifier`: this one's name, which must be unique.
   /// `clock`: nil for the system's. `now`: the time by which codes are verified; nil likewise.
-  /// `directory`: where a policy is kept; nil: nowhere. `incarnation`: nil for any. `memory`: the path of its file; nil for none.
+  /// `directory`: where a policy is kept; nil: nowhere. `incarnation`: nil for any. `memory`: the
+  /// path of its file; nil for none.
   package init(
     _ words: String, key: FleetKey, verifier: [UInt8], connections: Int = 8,
     directory: String? = nil, incarnation: IncarnationFile? = nil, memory: String? = nil,

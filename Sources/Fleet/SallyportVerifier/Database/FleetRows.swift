@@ -19,7 +19,7 @@ extension FleetKey {
   /// For a command that writes sealed rows: it seals as the fleet does.
   func follow(_ line: DatabaseConnection) throws(DatabaseFault) {
     guard let seal = try line.ask(Statement.sealOfFleet).bytes(0, 0) else { return }
-    if let fault = lacks(seal) { throw fault }
+    if let lack = lacks(seal) { throw .unusable(lack) }
     follow(seal)
   }
 }
@@ -52,7 +52,7 @@ extension Database {
         line.ask(Statement.announced).bytes(0, 0), present: FleetKey.id(of: seal),
         oldest: FleetKey.id(of: canary))
     }
-    if let fault = key.lacks(seal) { throw fault }
+    if let lack = key.lacks(seal) { throw .unusable(lack) }
     guard row.isRight(seal, under: key) else {
       throw .unusable("the fleet row was modified by somebody without the key")
     }
@@ -106,7 +106,7 @@ extension Database {
     else { return nil }
     let (known, knownSeal) = books.withLock { ($0.fleet?.row, $0.fleet?.seal) }
     if found != known || seal != knownSeal {
-      if let fault = key.lacks(seal) { lose(fault.text) }
+      if let lack = key.lacks(seal) { lose(lack) }
       guard found.isRight(seal, under: key) else { return nil }
       if found.distrust < before {
         lose("the row of the fleet is older than one that was seen", lost: before)
@@ -244,5 +244,20 @@ extension FleetRow {
     self.init(
       needs: numbers[0], writes: numbers[1], distrust: numbers[2],
       distrusted: Int64(min(numbers[3], 1 << 40)))
+  }
+}
+
+extension Database {
+  /// The key that was announced is on the disk when this returns; what this verifier cannot open
+  /// was sealed with a later one, or by somebody without the key.
+  func takeAnnounced(_ sealed: [UInt8]?, present: UInt32?, oldest: UInt32?) throws(DatabaseFault) {
+    guard let sealed, let whole = try? key.open(sealed, .key, of: []) else { return }
+    let next = key.ids.dropFirst().first
+    let isUsed = next != nil && (next == present || next == oldest)
+    do throws(PrivateFile.Fault) {
+      try key.take(next: whole, isUsed: isUsed)
+    } catch {
+      throw .unusable("the fleet's next key is not kept here: \(error.text)")
+    }
   }
 }

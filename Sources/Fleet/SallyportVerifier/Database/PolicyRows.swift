@@ -28,13 +28,13 @@ extension Statement {
 
 // The policy of the fleet in its database.
 extension Database {
-  private struct FoundPolicy {
+  struct FoundPolicy {
     let row: StoredPolicy
     let seal: [UInt8]
   }
 
   /// Those from this serial on, the lowest first.
-  private func policies(from serial: UInt64, by line: DatabaseConnection) throws(DatabaseFault)
+  func policies(from serial: UInt64, by line: DatabaseConnection) throws(DatabaseFault)
     -> [FoundPolicy]
   {
     let rows = try line.ask(Statement.policies, [.number(serial)])
@@ -67,8 +67,8 @@ extension Database {
           ? "a policy was stored by somebody without the key: \(held.serial) holds" : "")
     }
     complain(
-      "policy \(held.serial) was removed from the database, changed, or lost by a restore: it holds, "
-        + "and is put back")
+      "policy \(held.serial) was removed from the database, changed, or lost by a restore: "
+        + "it holds, and is put back")
     _ = try put(held, insteadOf: place?.seal, by: line)
   }
 
@@ -97,7 +97,7 @@ extension Database {
   }
 
   /// false where another one is there.
-  private func put(_ new: StoredPolicy, insteadOf seal: [UInt8]?, by line: DatabaseConnection)
+  func put(_ new: StoredPolicy, insteadOf seal: [UInt8]?, by line: DatabaseConnection)
     throws(DatabaseFault) -> Bool
   {
     let columns = try new.columns(under: key)
@@ -113,27 +113,6 @@ extension StoredPolicy {
     return [
       .number(serial), .number(UInt64(clamping: at)), .text(author), .bytes(text), .bytes(seal),
     ]
-  }
-}
-
-// MARK: another key
-
-extension Database {
-  /// As the other tables.
-  func resealPolicies(_ what: Resealing, _ present: [UInt8], _ left: inout KeyLeft)
-    throws(DatabaseFault)
-  {
-    let line = try DatabaseConnection(words, worker: 1)
-    var (found, next): ([FoundPolicy], UInt64) = ([], 0)
-    repeat {
-      found = try policies(from: next, by: line)
-      for one in found where !one.seal.starts(with: present) && one.row.isRight(one.seal, under: key)
-      {
-        let isDone = what == .seal ? try put(one.row, insteadOf: one.seal, by: line) : false
-        if !isDone { left.count += 1 }
-      }
-      next = (found.last?.row.serial ?? 0) + 1
-    } while !found.isEmpty
   }
 }
 
@@ -199,7 +178,8 @@ extension Database {
   package func policyFiles() throws(DatabaseFault) -> [(name: String, digest: String)] {
     let rows = try DatabaseConnection(words, worker: 1).ask(Statement.readers)
     return (0..<rows.count).map { row in
-      (rows.text(row, 0) ?? "", rows.text(row, 2)?.split(separator: " ").first.map(String.init) ?? "")
+      let told = rows.text(row, 2)?.split(separator: " ").first
+      return (rows.text(row, 0) ?? "", told.map(String.init) ?? "")
     }
   }
 }

@@ -5,6 +5,14 @@ import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
+extension Statement {
+  /// $1 host, $2 name: whether another verifier has let him in there just now.
+  fileprivate static let hasLoggedIn = """
+    SELECT count(*) FROM event WHERE at > now() - interval '20 seconds' AND host = $1
+      AND name = $2::bytea AND outcome = 'accepted'
+    """
+}
+
 // A host without rights that has asked about more people than log in there is told the same of
 // everybody: that he is enrolled, and if a code is refused, that he is not. It learns no more of
 // who is, and a right code is taken as ever: of that it is told.

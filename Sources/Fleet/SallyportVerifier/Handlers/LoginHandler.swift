@@ -135,19 +135,7 @@ package struct LoginHandler: FrameHandler {
       {
         answer = .level(.voluntary)
       }
-      if case .amend(let change, _) = question.verb, case .done = answer,
-        let name = UserName(question.name)
-      {
-        let (verb, facts) = Act.told(change)
-        database.note(act: verb, facts, of: name, on: host)
-      }
-      if case .outcome(let outcome) = answer, case .attempt(_, _, let role) = question.verb {
-        if case .accepted = outcome, let name = question.account?.name.bytes {
-          database.counts.noteLetIn(name, on: host)
-        }
-        limits.note(outcome, as: role, of: question.name, on: host, by: question.caller)
-        note(outcome.logLevel, .outcome(outcome, of: question), host)
-      }
+      keep(answer, to: question, on: host)
       guard isHidden, let answer else {
         note(answer, to: question, from: asker)
         return answer
@@ -163,6 +151,23 @@ package struct LoginHandler: FrameHandler {
           .trouble(error, user: question.name, from: nil, .unknown), host)
       }
       return .trouble(mayBeTheCallers: error.mayBeTheCallers)
+    }
+  }
+
+  /// Writes down what was changed, or what came of a code.
+  private func keep(_ answer: ServiceAnswer?, to question: LoginQuestion, on host: [UInt8]) {
+    if case .amend(let change, _) = question.verb, case .done = answer,
+      let name = UserName(question.name)
+    {
+      let (verb, facts) = Act.told(change)
+      database.note(act: verb, facts, of: name, on: host)
+    }
+    if case .outcome(let outcome) = answer, case .attempt(_, _, let role) = question.verb {
+      if case .accepted = outcome, let name = question.account?.name.bytes {
+        database.counts.noteLetIn(name, on: host)
+      }
+      limits.note(outcome, as: role, of: question.name, on: host, by: question.caller)
+      note(outcome.logLevel, .outcome(outcome, of: question), host)
     }
   }
 

@@ -18,8 +18,9 @@ extension Statement {
 // A host that does not come back: what it has used of the backup codes that it held nobody learns.
 extension Database {
   /// It holds no backup codes from now on, and rests until root accepts it; all that it may have
-  /// held count as used. Gives the names of the people that had one left; nil where there is no such host, or its
-  /// row was made or changed by somebody without the key. What is done is not done again.
+  /// held count as used. Gives the names of the people that had one left; nil where there is no
+  /// such host, or its row was made or changed by somebody without the key. What is done is not
+  /// done again.
   package func giveUp(_ host: FleetHostName) throws(DatabaseFault) -> [[UInt8]]? {
     let rows = try ask(Statement.named, [.text(host.bytes)]).0
     guard rows.count > 0, let found = HostRow(rows, 0), let subject = found.key,

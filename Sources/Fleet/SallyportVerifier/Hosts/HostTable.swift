@@ -163,13 +163,9 @@ package struct HostTable {
       let rights = try? sealed.sealed(under: key, of: .invite(row))
     else { throw .system }
     if isEphemeral { try noteEphemeral(row.digest) }
-    do throws(DatabaseFault) {
-      try voidInvitations(for: host, at: UnixTime(row.made))
-    } catch {
-      throw .database(error)
-    }
     let rows = try asking { () throws(DatabaseFault) in
-      try line.ask(
+      try voidInvitations(for: host, at: UnixTime(row.made))
+      return try line.ask(
         Statement.invite,
         [
           .bytes(row.digest), .text(host.bytes), .number(UInt64(clamping: row.until)), .bytes(seal),

@@ -199,7 +199,10 @@ package final class Hosts: Sendable {
   }
 
   /// What was revoked is read after the hosts: who is revoked meanwhile is none.
-  private func table(again: Bool = false) -> [HostIdentity]? {
+  ///
+  /// `former`: whose rights were void in the reading before this one. `left`: how often it may be
+  /// read again.
+  private func table(after former: Set<[UInt8]> = [], left: Int = 8) -> [HostIdentity]? {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts)
       try revocations.settle(by: database)
@@ -227,11 +230,10 @@ package final class Hosts: Sendable {
         }
       }
       known.withLock { $0.rights = read }
-      // Root may have changed them between the two.
-      let isNews = known.withLock { known in
-        news.contains { !known.complaints.contains($0.host + $0.rights) }
-      }
-      if isNews, !again { return table(again: true) }
+      // Root may have changed them between the two: only what stands there still is void.
+      let void = Set(news.map { $0.host + $0.rights })
+      let isNews = known.withLock { !void.subtracting(former).isSubset(of: $0.complaints) }
+      if isNews, left > 0 { return table(after: void, left: left - 1) }
       for one in news { complain(ofRights: one.rights, of: one.host) }
       return hosts
     } catch {

@@ -83,11 +83,10 @@ package final class FleetKey: Sendable {
 
   /// What is wrong where the row of the fleet is sealed with a key that this verifier does not
   /// have; nil: it has it.
-  func lacks(_ seal: [UInt8]) -> DatabaseFault? {
+  func lacks(_ seal: [UInt8]) -> String? {
     guard let id = Self.id(of: seal), key(id) == nil else { return nil }
-    return .unusable(
-      "the fleet's key has changed, and this verifier lacks the new one: sallyport-verifier key "
-        + "take FILE, with a copy that key show printed on another verifier")
+    return "the fleet's key has changed, and this verifier lacks the new one: sallyport-verifier "
+      + "key take FILE, with a copy that key show printed on another verifier"
   }
 
   /// From now on the key of this seal, which is the right one of the row of the fleet, seals.

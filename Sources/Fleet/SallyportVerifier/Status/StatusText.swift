@@ -141,8 +141,8 @@ extension FleetStatus {
       found.append(
         Warning(
           "event-days-end",
-          "events have parts for \(facts.eventDays ?? 0) days to come: later ones cannot be deleted "
-            + "by days (sallyport-verifier migrate, as the role that owns the tables)"))
+          "events have parts for \(facts.eventDays ?? 0) days to come: later ones cannot be "
+            + "deleted by days (sallyport-verifier migrate, as the role that owns the tables)"))
     }
     if !hasCopy {
       found.append(

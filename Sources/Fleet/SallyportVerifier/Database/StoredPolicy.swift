@@ -1,4 +1,4 @@
-package import OneTimePassword
+import OneTimePassword
 import SallyportCore
 import SallyportLogin
 import SallyportSupport
@@ -11,13 +11,18 @@ package struct StoredPolicy: SealedRow, Sendable {
   package let serial: UInt64
   /// When it was stored, in seconds since 1970.
   package let at: Int64
-  /// By whom, for people: printable characters without blanks.
+  /// Who has stored it, for people: printable characters without blanks.
   package let author: [UInt8]
   /// As sallyport.conf has it.
   package let text: [UInt8]
 
   /// Of the text, in bytes, as of a policy file.
   package static let longest = 65_536
+
+  package init(serial: UInt64, at: Int64, author: [UInt8], text: [UInt8]) {
+    (self.serial, self.at) = (serial, at)
+    (self.author, self.text) = (author, text)
+  }
 
   package var primaryKey: [UInt8] { number(serial) }
 

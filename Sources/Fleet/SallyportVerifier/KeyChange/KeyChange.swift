@@ -87,7 +87,7 @@ extension Database {
       let canary = rows.bytes(0, 5), let present = FleetKey.id(of: seal),
       let oldest = FleetKey.id(of: canary)
     else { throw .unusable("the fleet row is missing: sallyport-verifier init") }
-    if let fault = key.lacks(seal) { throw fault }
+    if let lack = key.lacks(seal) { throw .unusable(lack) }
     guard row.isRight(seal, under: key), key.isRight(canary, "canary", []) else {
       throw .unusable("the fleet row was modified by somebody without the key")
     }
@@ -95,19 +95,6 @@ extension Database {
     return KeyStanding(
       present: present, oldest: oldest, announced: rows.bytes(0, 6), row: row, seal: seal,
       canary: canary)
-  }
-
-  /// The key that was announced is on the disk when this returns; what this verifier cannot open
-  /// was sealed with a later one, or by somebody without the key.
-  func takeAnnounced(_ sealed: [UInt8]?, present: UInt32?, oldest: UInt32?) throws(DatabaseFault) {
-    guard let sealed, let whole = try? key.open(sealed, .key, of: []) else { return }
-    let next = key.ids.dropFirst().first
-    let isUsed = next != nil && (next == present || next == oldest)
-    do throws(PrivateFile.Fault) {
-      try key.take(next: whole, isUsed: isUsed)
-    } catch {
-      throw .unusable("the fleet's next key is not kept here: \(error.text)")
-    }
   }
 
   func tellKeys() throws(DatabaseFault) {

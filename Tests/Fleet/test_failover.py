@@ -294,11 +294,15 @@ def test_a_full_disk_of_the_database_is_away_and_loses_nothing(stage):
                           "chown postgres: /room")
     primary.sql("CREATE TABLESPACE room LOCATION '/room'")
 
+    def put_into(place):
+        days = [day for day, in stage.sql("SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'event'::regclass")]
+        stage.sql(";".join(f"ALTER TABLE {table} SET TABLESPACE {place}" for table in [*days, "state"]))
+
     def is_away():
         with one.line() as line:
             return line.ask(QUESTION, line.question(attempt(names[0].encode(), b"000000"))) == (DATABASE_AWAY, b"")
     try:
-        stage.sql("ALTER TABLE event SET TABLESPACE room; ALTER TABLE state SET TABLESPACE room")
+        put_into("room")
         mark = len(one.machine.log.lines)
         primary.machine.sh("cat /dev/zero >/room/filler 2>/dev/null; true")
         # Until the last page is full, it goes on.
@@ -311,5 +315,5 @@ def test_a_full_disk_of_the_database_is_away_and_loses_nothing(stage):
         assert stage.twice() == []
     finally:
         primary.machine.sh("rm -f /room/filler")
-        stage.sql("ALTER TABLE event SET TABLESPACE pg_default; ALTER TABLE state SET TABLESPACE pg_default")
+        put_into("pg_default")
         primary.sql("DROP TABLESPACE room")

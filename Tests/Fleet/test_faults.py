@@ -71,7 +71,8 @@ def test_status_names_each_fault_of_verifiers_and_their_database(stage):
                   lambda: stage.pair.synchronous())
     planted.shows("no-safe-copy", "key show", lambda: one.machine.sh(f"rm {DIRECTORY}/key.copied"))
     planted.shows("policy-differs", "three by 7", lambda: stage.sql(
-        "INSERT INTO worker SELECT 'three', 0, 1, server, posted, clock, now, version, '7 1' FROM worker "
+        "INSERT INTO worker (verifier, worker, n, server, posted, clock, now, version, policy) "
+            "SELECT 'three', 0, 1, server, posted, clock, now, version, '7 1' FROM worker "
         "WHERE verifier = 'one' AND worker = 0"), lambda: stage.sql("DELETE FROM worker WHERE verifier = 'three'"))
     [[schema]] = stage.sql("SELECT schema FROM fleet")
     planted.shows("schema-old", f"have schema 1, this version has {schema}", lambda: stage.sql("UPDATE fleet SET schema = 1"),

@@ -338,7 +338,8 @@ def test_a_host_that_brings_wrong_codes_lets_in_only_people_it_knows(fleet):
         assert verifier.type(name, "000000") == REFUSED
     assert verifier.type(stranger, code()) == REFUSED
     told = fleet.sql(f"SELECT outcome FROM event WHERE name = '{stranger}' ORDER BY at")
-    assert told == [["act-enroll"], ["throttled"]]
+    # What costs the host nothing is written ten times a minute.
+    assert told in ([["act-enroll"], ["throttled"]], [["act-enroll"]])
     assert verifier.type(known, totp(BASE32, at=now + 60)[0]) == ACCEPTED, "it is known there"
     assert verifier.type(stranger, code(), host="web2") == ACCEPTED, "another host"
 

@@ -343,10 +343,10 @@ def test_a_user_with_su_neither_closes_his_host_nor_keeps_an_owner_out(cast):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(press, [*victims, "owner"]))
     by_caller = dict(cast.sql("SELECT outcome, count(*) FROM event WHERE caller = 3999 GROUP BY 1"))
-    # Each verifier counts again once a second, so some at the same moment are verified beyond the
-    # 20.
+    # Each verifier counts by itself for a while, so some are verified beyond the 20. What costs the host nothing
+    # each writes ten times a minute.
     verified, throttled = int(by_caller["wrong-code"]), int(by_caller["throttled"])
-    assert 20 <= verified < 60 and verified + throttled == 20 * (len(victims) + 1), by_caller
+    assert 20 <= verified < 60 and 10 <= throttled <= 20 * (len(victims) + 1) - verified, by_caller
     [later] = totp(secret_of("owner"), at=time.time() + 30)
     assert from_afar("owner", later), "he is known there"
     assert host.enters("stranger", code_of("stranger")), "who was never there before"

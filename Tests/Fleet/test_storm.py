@@ -84,6 +84,7 @@ def nobody_is_lost(stage, storm):
             continue
 
         def enters(person=person):
+            person.rests = 0
             found = person.code(storm.clock)
             return found and stage.verifiers[0].type(person.name, found[1]) == ACCEPTED
         if not soon(enters, 45):

@@ -53,13 +53,14 @@ class VerifierThere(fleet.Verifier):
 
     def run(self, verb, *more, user="sallyport_verifier", **options):
         return self.machine.run(
-            self.program, verb, "--directory", DIRECTORY, "--database", self.stage.words(user), *more, **options)
+            self.program, verb, *more, "--directory", DIRECTORY, "--database", self.stage.words(user), **options)
 
     def start(self, **environment):
         self.process = self.machine.start(
             self.program, "run", "--directory", DIRECTORY, "--database", self.stage.words(), "--name",
             self.name, env=os.environ | environment)
-        assert soon(lambda: self.process.poll() is not None or self.listens(), 60), "it did not start"
+        assert soon(lambda: self.process.poll() is not None or self.listens(), 60), "\n".join(
+            ["it did not start", *self.machine.log.since(0)[-10:]])
         assert self.process.alive, f"status {self.process.poll()}"
         return self
 

@@ -298,6 +298,14 @@ def test_a_full_disk_of_the_database_is_away_and_loses_nothing(stage):
         days = [day for day, in stage.sql("SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'event'::regclass")]
         stage.sql(";".join(f"ALTER TABLE {table} SET TABLESPACE {place}" for table in [*days, "state"]))
 
+    def is_full():
+        try:
+            stage.sql("INSERT INTO event (at, host, name, service, address, outcome) "
+                      "SELECT now(), 'none', 'none', '', '', 'none' FROM generate_series(1, 20)")
+        except AssertionError:
+            return True
+        return False
+
     def is_away():
         with one.line() as line:
             return line.ask(QUESTION, line.question(attempt(names[0].encode(), b"000000"))) == (DATABASE_AWAY, b"")
@@ -306,6 +314,7 @@ def test_a_full_disk_of_the_database_is_away_and_loses_nothing(stage):
         mark = len(one.machine.log.lines)
         primary.machine.sh("cat /dev/zero >/room/filler 2>/dev/null; true")
         # Until the last page is full, it goes on.
+        assert soon(is_full)
         assert soon(is_away)
         assert any("No space left on device; HINT:  Check free disk space." in line for line in one.machine.log.since(mark))
         assert one.type(names[1], code()) == TROUBLE

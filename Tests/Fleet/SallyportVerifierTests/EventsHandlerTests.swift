@@ -57,6 +57,7 @@ struct `What a host is told of logins of the fleet` {
     #expect(try verifier.type("287082", as: name).isAccepted)
     #expect(try !verifier.type("000000", as: name, at: 60).isAccepted)
     let found = try told([name]).entries
+    #expect(try told([name, name]).entries == found, "once, also where a name is asked for twice")
     let outcomes = found.map { String(decoding: $0.outcome, as: UTF8.self) }
     #expect(outcomes == ["wrong-code", "accepted"])
     for one in found {

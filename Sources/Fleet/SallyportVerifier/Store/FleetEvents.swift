@@ -55,9 +55,10 @@ extension FleetStore {
 
   /// Never more than that, however many others there are.
   func events(_ request: EventsRequest) throws(StoreTrouble) -> EventsAnswer {
-    let names = request.names.map { Value.bytes($0.bytes) }
-    // A name alone twice would give each of its rows twice.
-    let both = names.isEmpty ? [] : [names[0], names.count > 1 ? names[1] : .null]
+    let names = request.names.map(\.bytes)
+    // One name twice would give each of its rows twice.
+    let other = names.dropFirst().first { $0 != names[0] }
+    let both = names.isEmpty ? [] : [Value.bytes(names[0]), other.map { .bytes($0) } ?? .null]
     let most =
       names.isEmpty && request.kinds != .acts ? Self.mostLookedAt.ofAll : Self.mostLookedAt.ofSome
     let (edge, _) = try ask { () throws(DatabaseFault) in

@@ -17,6 +17,7 @@ from support.postgres import PASSWORD, Pair
 from support.service import request, soon
 
 DIRECTORY = "/etc/sallyport-verifier"
+GUESTS = ("web1", True), ("web2", False), ("tests", True)
 # The whole numbers of the requirements, which take long; else fewer rounds of the same.
 WHOLE = os.environ.get("SALLYPORT_FLEET_WHOLE", "") not in ("", "0")
 
@@ -113,10 +114,14 @@ class Stage:
 
     # MARK: for a test
 
-    def begin(self, guests=(("web1", True), ("web2", False), ("tests", True))):
+    def begin(self, guests=GUESTS):
         """A new database with its schema, and verifiers over it that have both answered. `guests`: hosts that
         are no more than a key of this process, and whether they may enroll people."""
         self.whole()
+        self.new_database(guests)
+
+    def new_database(self, guests=GUESTS):
+        """The same, over servers that are whole."""
         self._databases += 1
         self.database = f"fleet{self._databases}"
         self.pair.create(self.database)

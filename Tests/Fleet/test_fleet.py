@@ -31,6 +31,7 @@ import pytest
 from support.codes import totp
 from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, LINE_NOT_SERVED, NOT_SERVED, PING, QUESTION, REFUSED, REVOKED,
                            SECRET, TROUBLE, VERIFIER, Line, host_key)
+from support.machines import together
 from support.service import request, soon
 
 BASE32 = base64.b32encode(SECRET).decode()
@@ -318,8 +319,8 @@ def test_a_revoked_host_is_refused_after_a_restore_and_by_verifiers_that_were_re
         two.stop()
         fleet.sql(restored + "INSERT INTO host SELECT * FROM before ON CONFLICT DO NOTHING")
         one.kill()
-        one.start()
-        two.start()
+        # Who was stopped first waits for the other.
+        together(one.start, two.start)
         for verifier in one, two:
             assert verifier.standing() == REVOKED
             assert verifier.type(names[1], code()) == TROUBLE

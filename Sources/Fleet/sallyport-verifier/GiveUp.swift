@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportCore
 import SallyportLogin
 import SallyportVerifier
 
@@ -26,7 +27,7 @@ struct GiveUpHost: ParsableCommand {
     guard let people = try asking({ () throws(DatabaseFault) in try database.giveUp(name) }) else {
       throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
     }
-    for one in people { print(String(decoding: one, as: UTF8.self)) }
+    for one in people { print(printable(one, limit: 256)) }
     tell(
       "\(people.count) \(people.count == 1 ? "person has" : "people have") no backup codes left: "
         + "give them new ones; \(host) rests until sallyport-verifier hosts accept \(host)")

@@ -340,17 +340,17 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
       done.answer.contains("192.0.2.1:7353   one    verifies codes, up since 2026-03-03T08:26:40Z"))
     #expect(done.answer.contains("All of them verify codes."))
     let json = try host.run("status", "--json").json(Report.self)
-    #expect(json.judged && json.verifiers.first?.judges == true && json.host == "web1")
+    #expect(json.canVerify && json.verifiers.first?.verifies == true && json.host == "web1")
   }
 
   private struct Report: Decodable {
     struct Verifier: Decodable {
-      let judges: Bool
+      let verifies: Bool
       let problem: String?
     }
     let host: String
     let enrolls: Bool
-    let judged: Bool
+    let canVerify: Bool
     let verifiers: [Verifier]
   }
 
@@ -373,7 +373,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     #expect(done.status == 75)
     #expect(done.answer.contains(text) && done.answer.contains("None of them verifies codes"))
     let json = try host.run("status", "--json").json(Report.self)
-    #expect(!json.judged && json.verifiers.first?.problem == word)
+    #expect(!json.canVerify && json.verifiers.first?.problem == word)
   }
 
   @Test func `says that the database of a verifier is away, and that a clock is off`() throws {

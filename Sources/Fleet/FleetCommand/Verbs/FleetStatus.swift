@@ -209,14 +209,14 @@ struct FleetReport {
     /// Whether codes are accepted only from known places; null where no verifier has said it.
     @OrNull var closed: Bool?
     /// Whether a verifier can verify codes for this host.
-    let judged: Bool
+    let canVerify: Bool
     let verifiers: [Verifier]
   }
 
   struct Verifier: Encodable {
     let address: String
     @OrNull var name: String?
-    let judges: Bool
+    let verifies: Bool
     /// null: none.
     @OrNull var problem: String?
     @OrNull var started: String?
@@ -229,7 +229,7 @@ struct FleetReport {
   var facts: Facts {
     Facts(
       host: file.host, enrolls: file.enrolls && !rests, rights: rights?.daily,
-      closed: rights?.isClosed, judged: canVerify,
+      closed: rights?.isClosed, canVerify: canVerify,
       verifiers: states.map { state in
         let status = state.status
         var problem: String?
@@ -237,7 +237,7 @@ struct FleetReport {
         if status?.awaySince != nil { problem = VerifierFault.database.word }
         return Verifier(
           address: state.address.text, name: status?.verifier.text ?? name(of: state.address),
-          judges: state.verifies, problem: problem, started: status.flatMap { fact($0.started) },
+          verifies: state.verifies, problem: problem, started: status.flatMap { fact($0.started) },
           databaseAwaySince: status?.awaySince.flatMap { fact($0) },
           lastAtWork: peer(state.address)?.seen.flatMap { fact($0) },
           clockOffset: status.map { $0.now.seconds - now.seconds })

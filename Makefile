@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 export PREFIX PAMDIR DESTDIR
 
-.PHONY: help build demo fleet-demo test fuzz sanitize mutants torture timing stacks access bench check ci install uninstall deb rpm release clean
+.PHONY: help build demo fleet-demo test fuzz sanitize mutants torture timing stacks access bench check shown ci install uninstall deb rpm release clean
 
 build:          ## the module and the command, into .build/stage
 	pam/build
@@ -52,6 +52,10 @@ bench:          ## what a login costs, beside Debian's modules; root; SHORT=1 fo
 
 check:          ## the shape of the module, the walls, format, manuals
 	Tests/check
+
+shown:          ## which test shows which promise of the threat model, into .build/shown.md
+	@mkdir -p .build
+	Tests/Checks/shows --table >.build/shown.md
 
 install:        ## what `make build` made; root, or DESTDIR
 	pam/install

@@ -111,6 +111,7 @@ def within(start, figure, what, condition):
     assert passed < SOON or not WHOLE
 
 
+# shows: reserve-goes-up
 @pytest.mark.decisive
 def test_a_backup_code_lets_in_once_on_each_host_that_is_cut_off_and_nowhere_after(stage, hosts, figure):
     for host in hosts:
@@ -133,6 +134,7 @@ def test_a_backup_code_lets_in_once_on_each_host_that_is_cut_off_and_nowhere_aft
     assert stage.twice() == []
 
 
+# shows: reserve-ends
 def test_codes_that_were_replaced_meanwhile_are_gone_soon_after(stage, hosts, figure):
     host = hosts[0]
     host.cut()
@@ -149,6 +151,7 @@ def test_codes_that_were_replaced_meanwhile_are_gone_soon_after(stage, hosts, fi
     assert host.type(NEW[0], away=True) == ACCEPTED
 
 
+# shows: reserve-goes-up
 def test_a_host_that_is_killed_while_it_is_cut_off_sends_up_what_was_used(stage, hosts):
     host = hosts[0]
     host.cut()
@@ -162,6 +165,7 @@ def test_a_host_that_is_killed_while_it_is_cut_off_sends_up_what_was_used(stage,
     assert events(stage, "used-away") == [["web1", "0"]]
 
 
+# shows: empty-database
 @pytest.mark.decisive
 def test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing(stage, hosts):
     """With the fleet's key: first both of them, then one beside a right one."""
@@ -230,6 +234,7 @@ def test_a_host_that_was_revoked_has_no_reserve(stage, hosts):
     assert host.has("reserve = ") and hosts[1].has("reserve = ")
 
 
+# shows: host-put-back
 @pytest.mark.decisive
 def test_a_host_whose_disk_is_put_back_rests_until_it_is_accepted(stage, hosts):
     """A snapshot of before it was cut off, put back after it had said what was used."""

@@ -63,6 +63,7 @@ def at_once(count, asks):
         return list(pool.map(one, itertools.islice(itertools.cycle(asks), count)))
 
 
+# shows: fleet-one-use
 @pytest.mark.decisive
 def test_one_code_is_accepted_once_by_two_verifiers(fleet):
     one, two = fleet.verifier("one"), fleet.verifier("two")
@@ -109,6 +110,7 @@ def under_load(fleet, verifiers, disturb):
     assert fleet.twice() == []
 
 
+# shows: fleet-one-use
 @pytest.mark.decisive
 def test_a_code_is_accepted_once_while_verifiers_are_killed(fleet):
     verifiers = [fleet.verifier("one"), fleet.verifier("two")]
@@ -123,6 +125,7 @@ def test_a_code_is_accepted_once_while_verifiers_are_killed(fleet):
     under_load(fleet, verifiers, kill)
 
 
+# shows: fleet-one-use
 @pytest.mark.decisive
 def test_a_code_is_accepted_once_while_the_database_is_killed(own_fleet):
     fleet = own_fleet
@@ -143,6 +146,7 @@ def test_a_code_is_accepted_once_while_the_database_is_killed(own_fleet):
         soon(fleet.cluster.answers)
 
 
+# shows: fleet-one-use
 def test_a_save_that_is_committed_only_locally_is_refused_and_others_wait_until_it_is_known(own_fleet):
     fleet = own_fleet
     verifier = fleet.verifier("one")
@@ -177,6 +181,7 @@ def test_a_save_that_is_committed_only_locally_is_refused_and_others_wait_until_
     assert fleet.twice() == []
 
 
+# shows: stopped-verifier
 def test_a_stopped_verifier_holds_up_nobody_at_another(fleet):
     one, two = fleet.verifier("one"), fleet.verifier("two")
     names = people(one, 20)
@@ -201,6 +206,7 @@ def test_a_stopped_verifier_holds_up_nobody_at_another(fleet):
     assert fleet.twice() == []
 
 
+# shows: db-backup
 @pytest.mark.decisive
 def test_no_secret_is_in_a_dump(fleet):
     verifier = fleet.verifier("one")
@@ -217,6 +223,7 @@ def test_no_secret_is_in_a_dump(fleet):
     assert (fleet.directory / "key").stat().st_mode & 0o777 == 0o600
 
 
+# shows: host-policy
 def test_a_host_asks_only_what_its_row_allows(fleet):
     verifier = fleet.verifier("one")
     assert verifier.enroll("alice", host="web2") == NOT_SERVED
@@ -240,6 +247,7 @@ def test_a_host_asks_only_what_its_row_allows(fleet):
         assert line.ask(MOVE, LOOK) == (0x80 | MOVE, NOT_THIS_HOST)
 
 
+# shows: host-policy
 def test_a_host_cannot_loosen_the_policy_of_the_fleet(fleet):
     """Frames ask for five adjacent intervals; by the policy of the fleet, two are accepted."""
     subprocess.run([VERIFIER, "config", "edit", "-", "--directory", fleet.directory, "--database", fleet.words()],
@@ -303,6 +311,7 @@ def test_who_writes_to_the_database_makes_no_host_and_gives_none_a_right(fleet):
     assert verifier.enroll("alice") == DONE
 
 
+# shows: revoked
 @pytest.mark.decisive
 def test_a_revoked_host_is_refused_after_a_restore_and_by_verifiers_that_were_restarted(fleet):
     """And where somebody who writes to the database puts its row back alone."""

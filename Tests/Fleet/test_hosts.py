@@ -70,6 +70,7 @@ class ConnectRace:
             session.stdin.close(), session.stderr.close()
 
 
+# shows: fleet-one-use
 def test_one_code_in_32_sessions_on_three_hosts_lets_one_in(cast):
     """The name has another uid on each of them."""
     names = [f"user{number}" for number in range(rounds(200, 3))]
@@ -116,6 +117,7 @@ def test_root_changes_people_on_one_host_for_all(cast):
     assert cast.twice() == []
 
 
+# shows: fleet-one-use
 @pytest.mark.decisive
 def test_nothing_is_accepted_twice_while_each_part_is_killed(cast, figure):
     one, two = cast.verifiers
@@ -304,6 +306,7 @@ def test_a_revoked_host_is_refused_within_five_seconds(cast, figure):
     assert soon(lambda: "None of them verifies codes" in one.sallyport("fleet", "status").stdout)
 
 
+# shows: host-places
 def test_a_hostile_host_throttles_nobody_where_he_is_known(cast):
     names = [f"user{number}" for number in range(rounds(1000, 12))]
     enrolled(cast, names)
@@ -366,6 +369,7 @@ def test_a_name_that_may_be_two_people_is_told_and_nothing_changed(stage):
     assert host.machine.path("/var/lib/sallyport/users/carol/enrollment").exists()
 
 
+# shows: db-backup, stolen-host
 @pytest.mark.decisive
 def test_no_secret_is_on_a_host_or_in_a_dump(cast):
     """All files that are the machine's own, and all memory of its service, after each has logged in."""

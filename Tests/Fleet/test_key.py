@@ -51,6 +51,7 @@ def machines(fleet):
     yield [(one, fleet.directory), (two, other)]
 
 
+# shows: key-change
 @pytest.mark.decisive
 def test_the_key_changes_while_people_log_in_and_verifiers_are_killed(fleet, machines, figure):
     (one, here), (two, there) = machines

@@ -117,6 +117,7 @@ def people(stage):
     return names
 
 
+# shows: fleet-clock
 @pytest.mark.parametrize("ahead", [OFF, -OFF] if WHOLE else [OFF])
 def test_a_verifier_whose_clock_is_off_stands_aside_and_the_others_refuse_nobody(stage, clock, ahead):
     off, right = stage.verifiers

@@ -163,6 +163,7 @@ def killed_at_each_step(host, verifier, people, begin, move, is_done, report, le
     return len(every), outcomes
 
 
+# shows: fleet-move
 @pytest.mark.decisive
 def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_twice(
         fleet, verifier, tmp_path, figure):
@@ -177,6 +178,7 @@ def test_killed_after_each_durable_step_a_push_loses_nobody_and_no_code_is_good_
     assert fleet.twice() == []
 
 
+# shows: fleet-move
 @pytest.mark.decisive
 def test_killed_after_each_durable_step_a_take_loses_nobody_and_no_code_is_good_twice(
         fleet, verifier, tmp_path, figure):

@@ -20,6 +20,7 @@ def code():
     return totp(base64.b32encode(SECRET).decode())[0]
 
 
+# shows: db-restore
 @pytest.mark.decisive
 @pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
 def test_a_dump_that_is_restored_makes_nothing_good_again(fleet, stopped):

@@ -69,6 +69,7 @@ def refusal(kind, directory):
             "condition": "account requisite pam_succeed_if.so quiet user != nobody"}[kind]
 
 
+# shows: enroll-allowed
 @pytest.mark.parametrize("place", ["before", "after"])
 @pytest.mark.parametrize("kind", ["exec", "access", "deny", "condition", "unix"])
 @pytest.mark.parametrize("level", ["required", "offer", "remind"])
@@ -182,6 +183,7 @@ def test_our_own_lines_have_nothing_to_say_there(stack, services, store, words):
     assert login.results[1] == (DENIED if words else SUCCESS)
 
 
+# shows: enroll-allowed
 @pytest.mark.parametrize("forged", ["SALLYPORT_PROBE=1", "SALLYPORT_MARK=required", "PAM_TYPE=account"])
 def test_no_variable_makes_our_line_silent(stack, services, store, forged):
     code = store.enroll("alice").code()
@@ -191,6 +193,7 @@ def test_no_variable_makes_our_line_silent(stack, services, store, forged):
     assert asked(login) == [CODE] and login.results == [SUCCESS]
 
 
+# shows: enroll-allowed
 @pytest.mark.parametrize("undo", ["rm sshd", "rm sshd other", "echo nonsense > sshd"])
 @pytest.mark.parametrize("level", ["required", "offer"])
 def test_where_it_cannot_be_asked_nobody_enrolls(stack, services, store, sink, level, undo):

@@ -77,6 +77,7 @@ def test_eight_authenticators_all_get_in_and_a_ninth_is_refused(driver, store):
     assert "hint: sallyport status" in done.stderr
 
 
+# shows: add-needs-code
 def test_adding_wants_a_fresh_code_or_a_backup_code_and_uses_it_up(driver, store):
     phone = store.enroll()
     for typed, status in [(phone.wrong(), 1), (phone.code(), 0)]:

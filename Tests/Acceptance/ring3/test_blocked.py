@@ -32,6 +32,7 @@ def account_line(services, store):
                    "account required pam_permit.so")
 
 
+# shows: block
 @pytest.mark.decisive
 def test_nobody_of_32_logins_in_flight_gets_in_once_block_has_returned(
         alice, store, services, sink, tmp_path, figure):

@@ -11,6 +11,7 @@ from support.sallyport import aligned_now, our_line, reason
 PROMPT = [[ECHO_OFF, "Verification code: "]]
 
 
+# shows: one-use
 @pytest.mark.decisive
 def test_the_right_code_gets_in_once(driver, store, sink):
     code = store.enroll().code()
@@ -43,6 +44,7 @@ def test_five_adjacent_intervals_on_either_side_are_accepted(driver, store, step
     assert result == (SUCCESS if abs(steps) <= 5 else AUTH_ERR)
 
 
+# shows: one-use
 def test_an_earlier_step_is_no_good_after_a_later_one(driver, store, sink):
     enrollment, now = store.enroll(), aligned_now()
     assert driver.login("login", "alice", enrollment.code(now + 60), at=now).result == SUCCESS
@@ -126,6 +128,7 @@ def test_nullok_lets_only_the_unenrolled_pass(driver, store, services):
     assert driver.login("optional", "alice", enrollment.code()).result == SUCCESS
 
 
+# shows: unknown-word
 def test_an_unknown_word_is_logged_and_opens_nothing(driver, store, services, sink):
     line = our_line(store, "nodelay", "nullok", "nulok")
     services.write("typo", line, "auth required pam_permit.so")

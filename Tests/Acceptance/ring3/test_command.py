@@ -75,6 +75,7 @@ def test_a_secret_is_read_in_any_spelling(store, spelling):
     assert store.enroll(secret=spelling).secret == SECRET
 
 
+# shows: store-closed
 def test_the_stores_files_are_as_documented(store):
     store.enroll()
     assert sorted(path.name for path in store.of().iterdir()) == ["enrollment", "state"]
@@ -116,6 +117,7 @@ def test_bad_input_is_one_line_with_a_hint(store, case):
     assert not store.of("alice").exists()
 
 
+# shows: store-closed
 def test_an_existing_enrollment_is_replaced_only_by_force(store):
     before = store.enroll()
     content = store.enrollment().read_bytes()
@@ -125,6 +127,7 @@ def test_an_existing_enrollment_is_replaced_only_by_force(store):
     assert store.enroll().secret != before.secret
 
 
+# shows: store-closed
 def test_a_store_of_another_is_refused(store):
     if not REAL_ROOT:
         pytest.skip("becoming another user needs root")
@@ -167,6 +170,7 @@ def test_unenroll_removes_everything(store, driver, services):
     assert driver.login("login", "alice", enrollment.code()).result == AUTH_ERR
 
 
+# shows: arguments
 @pytest.mark.decisive
 def test_codes_and_secrets_are_never_in_the_arguments(store):
     assert "--code" not in sallyport("verify", "--help").stdout

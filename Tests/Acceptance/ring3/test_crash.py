@@ -25,6 +25,7 @@ def calls_of_a_login(store, services, tmp_path, enrollment, at):
     return calls
 
 
+# shows: one-use, power-cut
 @pytest.mark.parametrize("kind", ["code", "backup code"])
 def test_killed_at_any_system_call_a_login_spoils_nothing(
         store, services, sink, tmp_path, figure, kind):

@@ -41,6 +41,7 @@ def flushes(log):
     return [tuple(map(int, line.split())) for line in log.read_text().splitlines()]
 
 
+# shows: owner-waits
 @pytest.mark.alone
 @pytest.mark.in_memory
 def test_sixty_strangers_keep_no_owner_at_a_known_place_waiting(
@@ -115,6 +116,7 @@ def means(services, enrollment, now, kind, flush, rounds):
     return {name: statistics.mean(times[name]) for name in names}
 
 
+# shows: same-for-all
 @pytest.mark.alone
 @pytest.mark.in_memory
 @pytest.mark.parametrize("flush", [0, QUICK])
@@ -132,6 +134,7 @@ def test_a_crowd_shows_of_no_name_whether_it_is_enrolled(
     pytest.fail(f"the means differ by {difference:.0%}: {told}")
 
 
+# shows: short-write
 @pytest.mark.parametrize("written", [1, 512])
 @pytest.mark.parametrize("kind", ["right", "wrong"])
 def test_a_write_that_ends_early_is_trouble_and_changes_nothing(

@@ -91,6 +91,7 @@ def test_trouble_is_not_counted(said, banned, store):
     assert f"error: user=alice origin={OWNER}: " in lines[0] and banned(lines) == {}
 
 
+# shows: no-alert
 def test_trouble_of_crafted_names_is_not_counted(said, banned, store):
     """Its lines carry user and origin too."""
     store.enroll()

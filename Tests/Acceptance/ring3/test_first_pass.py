@@ -146,6 +146,7 @@ def dora():
     remove_account("dora")
 
 
+# shows: one-field-whole
 @pytest.mark.parametrize("who", ["enrolled", "not enrolled", "exempt", "required"])
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("after", [[UNIX_LINE], DEBIAN], ids=["pam_unix", "Debian's common-auth"])
@@ -203,6 +204,7 @@ def test_a_password_that_looks_like_a_code_never_locks_its_owner_out(services, s
     assert store.status()["wrongCodes"]["other"]["left"] == 20
 
 
+# shows: first-pass
 @pytest.mark.first
 def test_a_thousand_first_passes_killed_at_the_prompt_are_verified_twenty_times(
         services, store, given, sink):

@@ -81,6 +81,7 @@ def test_primary_and_supplementary_groups_match(policy, condition, member):
         assert level == ("voluntary" if (yes if member else no) == PASSES else "refuse")
 
 
+# shows: groups
 @pytest.mark.decisive
 @pytest.mark.parametrize("group", ["nobody-here", "carol2", "TEAM0", "others nobody-here", "4000",
                                    "3003"])
@@ -138,6 +139,7 @@ def by_succeed_if(services, name, group):
 SILENT = [("staffers", True), ("visitors", False), ("split", True), ("visitors staffers", True)]
 
 
+# shows: groups
 @pytest.mark.parametrize("group, member", SILENT)
 def test_a_directory_that_lists_no_members_is_asked_by_the_account_too(
         policy, sources, services, group, member):
@@ -169,6 +171,7 @@ def test_a_group_without_a_list_of_members_is_an_empty_one(policy, sources):
     assert policy.command(loosening("match_group = sloppy")) == "voluntary"
 
 
+# shows: groups
 @pytest.mark.decisive
 @pytest.mark.parametrize("group", ["interrupted", "huge"])
 def test_a_source_that_never_comes_to_an_end_is_not_waited_for(policy, directory, group):
@@ -178,6 +181,7 @@ def test_a_source_that_never_comes_to_an_end_is_not_waited_for(policy, directory
     assert policy.module(tightening(condition)) == REFUSED
 
 
+# shows: groups
 @pytest.mark.decisive
 @pytest.mark.parametrize("group", ["admins", "again", "others admins"])
 def test_a_directory_that_is_down_tightens_and_never_loosens(policy, directory, group):
@@ -264,6 +268,7 @@ def test_a_file_of_64_kib_is_read_and_one_byte_more_is_not(policy, tmp_path, ser
     assert policy.module(whole + "#") == REFUSED
 
 
+# shows: groups
 def test_the_command_names_a_group_in_which_nobody_is(tmp_path, groups, sources):
     edit("/etc/group", lambda text: text + "ghosts:x:4603:dave,erin\n")
     sources("files silent")
@@ -279,6 +284,7 @@ def test_the_command_names_a_group_in_which_nobody_is(tmp_path, groups, sources)
         f"{path}:8: warning: no account is found in group ghosts"]
 
 
+# shows: groups
 def test_the_command_names_a_group_that_does_not_exist(tmp_path, groups):
     path = tmp_path / "sallyport.conf"
     path.write_text("[rule a]\nmatch_group = team0, whell\nlook_ahead = 3\n"

@@ -61,6 +61,7 @@ DAMAGE = {
 }
 
 
+# shows: store-closed
 @pytest.mark.parametrize("name", ["enrollment", "state"])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_trouble_and_the_log_names_it(driver, store, sink, name, damage):
@@ -83,6 +84,7 @@ def assert_trouble(driver, sink, path, answer, **more):
     assert told and "error: " in told[0].text and told[0].level == "ALERT", lines
 
 
+# shows: store-closed
 @pytest.mark.parametrize("directory, damage", [
     ("users", "gone"), *((directory, damage) for directory in ("users", "users/alice")
                          for damage in ("a symbolic link", "writable by all", "another's"))])
@@ -111,6 +113,7 @@ def test_a_store_below_a_directory_that_others_can_write_is_trouble(driver, stor
     assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
+# shows: missing-store
 def test_a_store_that_is_not_there_is_trouble_even_with_nullok(driver, store, services, sink):
     services.code("optional", store, "nodelay", "nullok")
     with sink.watch() as lines:
@@ -128,6 +131,7 @@ def test_a_damaged_decoy_keeps_nobody_out_who_is_enrolled(driver, store, sink, n
     assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
+# shows: owner-waits, slow-flush
 @pytest.mark.decisive
 def test_a_lock_that_is_never_given_back_is_trouble_for_right_and_wrong_alike(
         store, services, sink):
@@ -177,6 +181,7 @@ def test_one_destroyed_slot_is_survived_and_both_are_trouble(driver, store, sink
     assert_trouble(driver, sink, state, enrollment.code(now + 3000), at=now + 3000)
 
 
+# shows: damage
 @pytest.mark.in_memory
 def test_an_enrollment_cut_at_any_byte_is_trouble(driver, store, sink):
     """Its last line says that it is whole; the line feed after that carries nothing."""
@@ -201,6 +206,7 @@ def assert_refused_or_trouble(driver, sink, store, wrong, now):
     return login.result
 
 
+# shows: damage
 @pytest.mark.in_memory
 def test_a_state_cut_at_any_byte_is_trouble(driver, store, sink):
     enrollment, now = store.enroll(digits=8), aligned_now()
@@ -241,6 +247,7 @@ def mutated_record(content, dice):
     return bytes(bytes_)
 
 
+# shows: damage
 @pytest.mark.decisive
 @pytest.mark.in_memory
 @pytest.mark.parametrize("name, mutate, count", [

@@ -129,6 +129,7 @@ def test_the_service_is_started_from_where_it_is(make, tmp_path, prefix):
     assert not [path for path in left if "sbin" in path or "systemd" in path or "init.d" in path]
 
 
+# shows: uninstall
 def test_uninstall_refuses_while_a_stack_names_the_module(make, tmp_path):
     make("install")
     stack = tmp_path / "etc/pam.d/sshd"

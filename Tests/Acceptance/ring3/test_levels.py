@@ -172,6 +172,7 @@ def test_a_mark_is_for_its_user_alone(stack, services, store, sink):
     assert login.results == [SUCCESS, SUCCESS, DENIED, DENIED]
 
 
+# shows: enroll-race
 def test_two_sessions_that_are_due_at_once(stack, services, store):
     """The second one to type its code is told to log in again."""
     more = stack.set("enrollment = required")

@@ -57,6 +57,7 @@ def test_who_is_denied_leaves_no_remembered_place(stack, services, store):
     assert len(store.status("nobody")["remembered"]) == 1
 
 
+# shows: lost-record
 @pytest.mark.parametrize("saved", [False, True])
 def test_forgetting_that_is_destroyed_on_the_disk_holds(stack, services, store, saved):
     """The record before it counts then, in which the origin is remembered."""
@@ -89,6 +90,7 @@ def test_this_machine_and_a_link_are_never_remembered(stack, services, store, ad
             assert asked(login) == [CODE] and login.results == [SUCCESS] * 3
 
 
+# shows: remembered-place
 @pytest.mark.parametrize("first, answers, results", [
     ("auth required pam_exec.so quiet expose_authtok /bin/true", ["pw"], [SUCCESS, SUCCESS]),
     ("auth required pam_exec.so quiet expose_authtok /bin/false", ["pw"], None),
@@ -115,6 +117,7 @@ def test_a_remembered_place_opens_nothing_by_itself(
     assert login.results == results if results else login.results[0] != SUCCESS
 
 
+# shows: remembered-place
 @pytest.mark.decisive
 @pytest.mark.parametrize("rhost, interfaces, codes", [
     ("192.0.2.7", "192.0.2.8", 1), ("192.0.2.7", "192.0.2.7", 2), ("192.0.2.7", "none", 2),
@@ -188,6 +191,7 @@ def test_a_yes_to_one_user_is_none_to_another(stack, services, store, level):
         assert login.results == [SUCCESS, SUCCESS, DENIED, DENIED]
 
 
+# shows: mark-names-user
 @pytest.mark.parametrize("level, account", [
     ("refuse", DENIED), ("required", DENIED), ("offer", SUCCESS), ("voluntary", SUCCESS)])
 def test_another_user_after_our_yes_who_is_not_enrolled_fares_by_his_level(

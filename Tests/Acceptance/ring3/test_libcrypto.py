@@ -34,6 +34,7 @@ void *dlsym(void *library, const char *name) {
 """
 
 
+# shows: libraries
 @pytest.mark.parametrize("name", ["libcrypto.so.3", "ERR_set_mark", "EVP_MAC_final", "EVP_Digest"])
 def test_a_libcrypto_that_is_not_whole_is_an_error_and_tried_again(name, services, store, sink, tmp_path):
     (tmp_path / "fault.c").write_text(FAULT)

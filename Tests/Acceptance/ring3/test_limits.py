@@ -43,6 +43,7 @@ def test_no_right_to_write_answers_the_unknown_alike(store, services, sink, acti
     assert (unenrolled.result, unenrolled.prompts) == (known.result, known.prompts)
 
 
+# shows: limits
 def test_at_the_edge_of_open_files_right_and_wrong_are_alike(store, services, driver, sink, figure):
     """Every limit from none to enough: a success only where a wrong code would be verified too."""
     enrollment = store.enroll()
@@ -77,6 +78,7 @@ def attempt(services, set_up, answer):
             return None
 
 
+# shows: environment
 def test_a_umask_of_zero_changes_nothing(store, services, sink):
     enrollment = store.enroll()
     with Driver(services, preexec=lambda: os.umask(0)) as driver:
@@ -85,6 +87,7 @@ def test_a_umask_of_zero_changes_nothing(store, services, sink):
     assert modes == [0o600] * len(modes)
 
 
+# shows: environment
 def test_a_hostile_environment_changes_nothing(store, services, sink, tmp_path):
     enrollment = store.enroll()
     env = {"OPENSSL_CONF": "/nonexistent", "TZ": ":/etc/shadow", "HOME": str(tmp_path),

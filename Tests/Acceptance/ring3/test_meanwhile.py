@@ -58,6 +58,7 @@ def kept(store):
     return done.returncode == 0
 
 
+# shows: enroll-and-command
 @pytest.mark.first
 @pytest.mark.parametrize("verb", ["enroll --force", "unenroll", "import", "require", "prepare"])
 def test_a_login_that_enrolls_and_a_command_leave_something_whole(
@@ -109,6 +110,7 @@ def test_what_is_just_begun_is_not_locked_by_a_command(store, tmp_path):
     assert begun.is_dir()
 
 
+# shows: power-cut
 def test_creating_syncs_the_directory_before_it_answers(store, tmp_path, sink):
     """A login that was told yes is enrolled after a power cut as well, with files that are whole."""
     store.enroll("bob")

@@ -84,12 +84,14 @@ def test_the_block_function_of_this_test_is_sha1s():
     assert digest == hashlib.sha1(b"abc").digest()
 
 
+# shows: wiped, in-memory
 @pytest.mark.parametrize("what", SEPARATE)
 def test_after_the_answer_nothing_of_response_secret_or_backup_codes_is_in_memory(login, what):
     _, after = login(what)
     assert after == {}
 
 
+# shows: wiped
 @pytest.mark.parametrize("what", ONE_FIELD)
 @pytest.mark.parametrize("login", [("forward_pass",)], indirect=True)
 def test_after_the_answer_nothing_of_password_and_code_in_one_field_is_in_memory(login, what):
@@ -101,12 +103,14 @@ def test_after_the_answer_nothing_of_password_and_code_in_one_field_is_in_memory
     assert after == {}
 
 
+# shows: wiped
 @pytest.mark.parametrize("what", ["a right code", "a backup code"])
 def test_for_somebody_who_is_not_enrolled_nothing_stays_either(login, what):
     _, after = login(what, user="nobody-here")
     assert after == {}
 
 
+# shows: in-memory
 def test_while_the_prompt_waits_memory_holds_the_secret_alone(store, services, sink):
     enrollment = store.enroll(digits=8)
     looked_for = traces(enrollment, enrollment.code())
@@ -120,6 +124,7 @@ def test_while_the_prompt_waits_memory_holds_the_secret_alone(store, services, s
     barrier.close()
 
 
+# shows: in-memory
 @pytest.mark.parametrize("what", SEPARATE[:4])
 def test_at_the_flush_memory_holds_the_secret_and_the_response_once_more(login, what, figure):
     """What the threat model says of a core dump taken in that moment. Without what is found here,

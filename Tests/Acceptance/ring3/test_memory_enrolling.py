@@ -126,11 +126,13 @@ def enrolling(services, store, tmp_path, sink):
     return one
 
 
+# shows: in-memory
 @pytest.mark.parametrize("moment", ["acct", "open", "after all of it"])
 def test_after_enrolling_nothing_of_what_was_shown_or_typed_is_in_memory(enrolling, moment):
     assert enrolling.found[moment] == set()
 
 
+# shows: in-memory
 def test_while_enrolling_it_is_the_secret_alone_and_its_text_where_it_is_written(enrolling, figure):
     """Without it the test above would have nothing to miss."""
     assert enrolling.found["while the prompt waits"] == {"secret"}

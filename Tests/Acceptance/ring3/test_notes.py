@@ -94,6 +94,7 @@ def becomes(carol):
         remove_account(name)
 
 
+# shows: notes
 def test_an_exempt_note_holds_for_the_name_with_the_same_uid_alone(policy, driver, say, becomes):
     policy.write_text("[default]\nenrollment = required\n")
     say("exempt")
@@ -106,6 +107,7 @@ def test_an_exempt_note_holds_for_the_name_with_the_same_uid_alone(policy, drive
     assert asked(driver) == PASSES
 
 
+# shows: notes
 def test_what_is_required_holds_for_the_same_name_or_the_same_uid(policy, driver, say, becomes):
     policy.write_text("[default]\nenrollment = voluntary\n")
     say("require")
@@ -150,6 +152,7 @@ def check(store):
     return sallyport("pam", "status", "--check", "--settle", "0", "--store", store.directory)
 
 
+# shows: notes
 @pytest.mark.decisive
 def test_an_exempt_note_of_before_gets_no_uid_by_what_runs_with_the_machine(
         policy, driver, say, store, becomes):
@@ -192,6 +195,7 @@ def test_a_copy_of_an_exempt_note_of_before_takes_back_nothing_that_is_required(
         assert asked(driver) == REFUSED, done.stderr
 
 
+# shows: notes
 def test_an_exempt_note_of_before_whose_account_is_gone_lets_nobody_pass_ever(
         policy, driver, say, store, becomes):
     policy.write_text("[default]\nenrollment = required\n")

@@ -45,6 +45,7 @@ def files(store):
     return sorted(os.listdir(store.of("alice")))
 
 
+# shows: pass-enroll
 @pytest.mark.decisive
 def test_what_it_enrolls_takes_the_place_of_all_before_until_that_is_restored(
         store, services, sink, ours):
@@ -73,6 +74,7 @@ def test_what_it_enrolls_takes_the_place_of_all_before_until_that_is_restored(
     assert restore(store).returncode == 1
 
 
+# shows: pass-enroll
 @pytest.mark.parametrize("account", [
     pytest.param((PERMIT,), id="no line of ours"),
     pytest.param(("account sufficient pam_permit.so", None), id="one that is not reached"),
@@ -103,6 +105,7 @@ def test_a_line_that_is_dropped_costs_one_of_three_tries(store, services, sink, 
         assert asked(driver, code) == AUTH_ERR
 
 
+# shows: pass-enroll
 @pytest.mark.decisive
 def test_of_32_at_once_at_most_three_claim_it_and_one_enrolls(store, services, sink, ours, figure):
     store.enroll()

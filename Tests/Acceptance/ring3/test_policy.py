@@ -99,6 +99,7 @@ def test_voluntary_by_primary_group(policy, driver, store, rule, passes):
     assert asked(driver, "root", "123456") == ((IGNORED, 0) if passes else (AUTH_ERR, 1))
 
 
+# shows: policy-mistake
 def test_a_broken_file_without_a_good_one_is_strict(policy, driver, store, sink):
     enrollment, now = store.enroll(), aligned_now()
     path = policy("[default]\nenrollment = voluntary\nadjacent_intervals = 11\n")
@@ -112,6 +113,7 @@ def test_a_broken_file_without_a_good_one_is_strict(policy, driver, store, sink)
     assert driver.login("sshd", "alice", enrollment.code(now), at=now).result == SUCCESS
 
 
+# shows: policy-mistake
 @pytest.mark.parametrize("broken", ["text", "mode", "link", "gone", "long"])
 def test_the_last_good_file_holds_while_it_is_broken(policy, driver, store, sink, broken):
     store.enroll()
@@ -136,6 +138,7 @@ def test_the_last_good_file_holds_while_it_is_broken(policy, driver, store, sink
     assert lines[1].text.endswith("not asked: state = disabled, or not enrolled: user=bob")
 
 
+# shows: policy-file
 def test_a_writable_file_without_a_good_one_is_strict(policy, driver, store, sink):
     store.enroll()
     policy("[default]\nenrollment = voluntary\n", mode=0o666)
@@ -171,6 +174,7 @@ def test_a_file_of_64_kib_is_read(policy, driver, store, figure):
            "after the answer")
 
 
+# shows: policy-mistake
 def test_a_policy_that_is_missing_is_an_error_only_where_the_line_names_it(
         services, store, sink, tmp_path):
     enrollment = store.enroll()
@@ -184,6 +188,7 @@ def test_a_policy_that_is_missing_is_an_error_only_where_the_line_names_it(
     assert lines[0].level == "ERR" and "ENOENT" in lines[0].text
 
 
+# shows: policy-mistake
 def test_the_command_names_every_error(tmp_path):
     broken = tmp_path / "broken.conf"
     broken.write_text("[default]\nadjacent_intervals = 11\nhint = yes\n")

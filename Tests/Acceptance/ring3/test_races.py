@@ -20,6 +20,7 @@ def tally(logins):
     return counts
 
 
+# shows: one-use
 @rounds
 def test_one_of_32_processes_gets_in_with_the_same_code(
         store, services, sink, figure, where, count):
@@ -36,6 +37,7 @@ def test_one_of_32_processes_gets_in_with_the_same_code(
            f"slowest {slowest:.3f} s")
 
 
+# shows: one-use
 def test_one_of_32_processes_gets_in_with_the_same_hotp_code(store, services, sink):
     enrollment = store.enroll(type="hotp")
     codes = enrollment.codes(10, counter=enrollment.counter)
@@ -46,6 +48,7 @@ def test_one_of_32_processes_gets_in_with_the_same_hotp_code(store, services, si
             store.unlock()  # a HOTP code that was used is a wrong one, and is counted
 
 
+# shows: one-use
 @rounds
 def test_one_of_32_processes_gets_in_with_the_same_backup_code(
         store, services, sink, figure, where, count):
@@ -61,6 +64,7 @@ def test_one_of_32_processes_gets_in_with_the_same_backup_code(
            f"slowest {slowest:.3f} s")
 
 
+# shows: guesses
 def test_different_codes_of_one_user_at_once_spend_one_step_each(store, services, sink):
     """Every backup code is good, whatever else is verified in the same instant."""
     codes = store.enroll().backup_codes
@@ -70,6 +74,7 @@ def test_different_codes_of_one_user_at_once_spend_one_step_each(store, services
     assert store.status()["backupCodes"]["left"] == 0
 
 
+# shows: owner-waits
 @pytest.mark.parametrize("turn", range(3))
 def test_the_owner_gets_in_while_127_strangers_guess(store, services, sink, figure, turn):
     enrollment, now = store.enroll(), aligned_now()

@@ -22,6 +22,7 @@ def cases(store, driver):
     return sameness.furnish(driver, store)
 
 
+# shows: same-for-all
 def test_prompts_and_return_code_are_identical(driver, cases, sink):
     now, attempts = cases
     for case, (user, answer) in attempts.items():
@@ -88,6 +89,7 @@ def measured(driver, store, cases, figure, where, rounds=sameness.ROUNDS):
     return sameness.spread(found)
 
 
+# shows: same-for-all
 @pytest.mark.alone
 @pytest.mark.in_memory
 def test_the_time_to_the_verdict_is_the_same(driver, store, cases, figure):
@@ -99,6 +101,7 @@ def test_the_time_to_the_verdict_is_the_same(driver, store, cases, figure):
     pytest.fail(f"the cases differ by {difference:.1%}, equal runs by {noise:.1%}")
 
 
+# shows: same-for-all, slow-flush
 @pytest.mark.alone
 def test_the_time_to_the_verdict_on_a_disk(driver, store, cases, figure):
     """For the record: the disk's own noise decides here, so no more than a factor is asked for."""

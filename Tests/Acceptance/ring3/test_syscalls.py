@@ -61,6 +61,7 @@ def test_a_login_is_one_write_and_one_flush(store, services, tmp_path, login):
     assert not any("O_CREAT" in rest or "O_TRUNC" in rest for _, rest in calls)
 
 
+# shows: host-state
 def test_a_login_opens_its_own_files_and_no_others(store, services, tmp_path, login):
     calls = traced(store, services, tmp_path, login)
     files = opened(calls)
@@ -99,6 +100,7 @@ def test_a_warm_login_reads_no_configuration_of_libcrypto(store, services, tmp_p
     assert not any("openssl" in file or "libcrypto" in file for file in opened(calls))
 
 
+# shows: store-closed
 @pytest.mark.decisive
 def test_the_stores_files_are_opened_close_on_exec_and_never_through_links(
         store, services, tmp_path, login):
@@ -108,6 +110,7 @@ def test_the_stores_files_are_opened_close_on_exec_and_never_through_links(
     assert ours and all("O_CLOEXEC" in rest and "O_NOFOLLOW" in rest for rest in ours)
 
 
+# shows: owner-waits
 def test_no_lock_is_held_while_the_prompt_waits(store, services, tmp_path, sink):
     """From the first lock to its release nothing is read but the store, and nobody is asked."""
     enrollment = store.enroll()

@@ -34,6 +34,7 @@ def empty(guess, enrollment, at, **more):
     return count
 
 
+# shows: guesses
 def test_twenty_wrong_codes_at_once_then_a_wait(guess, driver, store, sink):
     enrollment, now = store.enroll(), aligned_now()
     assert empty(guess, enrollment, now, **STRANGER) == 20
@@ -54,6 +55,7 @@ def test_the_bucket_refills_at_one_wrong_code_every_twenty_hours(guess, store, f
            f"{sum(gaps) / len(gaps):.1f} h")
 
 
+# shows: guesses
 @pytest.mark.first
 def test_a_year_of_guessing_from_everywhere_has_less_than_one_per_cent_of_luck(
         guess, store, figure):
@@ -76,6 +78,7 @@ def test_eight_digits_are_practically_never_throttled(guess, store):
     assert guess(enrollment, now + HOUR, **STRANGER) == "wrong-code"
 
 
+# shows: owner-throttled
 def test_a_backup_code_passes_a_throttle(guess, driver, store):
     enrollment, now = store.enroll(), aligned_now()
     empty(guess, enrollment, now, **STRANGER)
@@ -91,6 +94,7 @@ def test_a_right_code_is_worth_trying_again_after_the_wait(guess, driver, store)
         assert login.result == expected
 
 
+# shows: owner-throttled, wrong-password
 def test_guesses_from_elsewhere_leave_the_known_bucket_alone(guess, driver, store):
     enrollment, now = store.enroll(), aligned_now()
     home = {"rhost": "192.0.2.7"}
@@ -104,6 +108,7 @@ def test_guesses_from_elsewhere_leave_the_known_bucket_alone(guess, driver, stor
     assert driver.login("login", "alice", code, at=later + 60).result == SUCCESS
 
 
+# shows: place-by-name
 def test_an_origin_is_known_only_after_it_has_logged_in(guess, driver, store):
     enrollment, now = store.enroll(), aligned_now()
     empty(guess, enrollment, now, **STRANGER)
@@ -112,6 +117,7 @@ def test_an_origin_is_known_only_after_it_has_logged_in(guess, driver, store):
         assert login.result == AUTH_ERR, rhost
 
 
+# shows: place-by-name
 def test_one_ipv6_network_and_a_mapped_address_are_one_origin(guess, driver, store):
     enrollment, now = store.enroll(), aligned_now()
     login = driver.login("sshd", "alice", enrollment.code(now), at=now, rhost="2001:db8:1:2::3")
@@ -126,6 +132,7 @@ def test_one_ipv6_network_and_a_mapped_address_are_one_origin(guess, driver, sto
         assert login.result == SUCCESS, rhost
 
 
+# shows: slips
 def test_a_success_refunds_nothing(guess, driver, store):
     enrollment, now = store.enroll(), aligned_now()
     for _ in range(15):
@@ -143,6 +150,7 @@ def test_unlock_refills_both_buckets(guess, store):
         assert empty(guess, enrollment, now, **more) == 20
 
 
+# shows: clock-jump
 def test_a_clock_set_forward_and_back_gives_no_credit(guess, store):
     enrollment, now = store.enroll(), aligned_now()
     assert empty(guess, enrollment, now, **STRANGER) == 20
@@ -153,6 +161,7 @@ def test_a_clock_set_forward_and_back_gives_no_credit(guess, store):
     assert refilled <= 1
 
 
+# shows: clock-jump
 def test_codes_are_refused_and_backup_codes_pass_after_a_clock_that_ran_ahead(driver, store, sink):
     enrollment, now = store.enroll(), aligned_now()
     ahead = now + DAY

@@ -47,6 +47,7 @@ MALFORMED = {
 }
 
 
+# shows: odd-response
 @pytest.mark.parametrize("form", MALFORMED)
 def test_malformed_is_refused_and_costs_nothing(driver, store, sink, form):
     enrollment = store.enroll()
@@ -66,6 +67,7 @@ def test_a_broken_conversation_is_no_login(driver, store, sink, reply):
     assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
+# shows: forged-line
 @pytest.mark.parametrize("user", [
     "../alice", "/alice", ".alice", "-alice", "al/ice", "alice\n", "\x1b[31malice", "a" * 256, "",
 ], ids=lambda user: ascii(user)[:20])
@@ -77,6 +79,7 @@ def test_a_hostile_user_name_gets_a_refusal_and_a_clean_log_line(driver, store, 
     assert lines and all(line.text.isprintable() and len(line.text) < 2048 for line in lines)
 
 
+# shows: forged-line
 def test_the_remote_hosts_name_cannot_forge_a_log_line(driver, store, sink):
     enrollment = store.enroll()
     with sink.watch() as lines:

@@ -50,6 +50,7 @@ def leaks(report, texts, allowed):
             if any(text in data for text in texts) and not re.search(allowed, place)]
 
 
+# shows: no-other-copy
 @pytest.mark.parametrize("what", ["right", "wrong", "backup"])
 def test_a_login_writes_no_secret_anywhere_and_no_response(store, services, sink, tmp_path, what):
     enrollment, report = store.enroll(digits=8), tmp_path / "strace"
@@ -63,6 +64,7 @@ def test_a_login_writes_no_secret_anywhere_and_no_response(store, services, sink
     assert any(str(store.directory) in place for place, _ in writes(report))
 
 
+# shows: arguments
 @pytest.mark.parametrize("verb", [
     ("enroll", "--allow-missing", "--name", "phone", "--no-confirm", "--json"),
     ("enroll", "--allow-missing", "--name", "phone", "--no-confirm", "--force", "--json"),

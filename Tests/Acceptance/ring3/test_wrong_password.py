@@ -70,6 +70,7 @@ def asked(login):
     return [text for _, text in login.prompts if text != "auth=ignore"]
 
 
+# shows: wrong-password
 @pytest.mark.decisive
 @pytest.mark.parametrize("name", ["files", "directory", "dies"])
 def test_a_wrong_password_never_reaches_the_code_prompt(name, host, store):
@@ -108,6 +109,7 @@ def test_nobody_is_let_in_by_a_wrong_password_where_no_code_is_asked_for(word, h
     assert (login.result, asked(login)) == (AUTH_ERR, [PASSWORD])
 
 
+# shows: gate
 @pytest.mark.parametrize("gated", [True, False])
 def test_the_gate_says_nothing_where_no_line_before_it_has(gated, host, store):
     enrollment = store.enroll()

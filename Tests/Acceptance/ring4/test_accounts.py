@@ -12,6 +12,7 @@ from support.sallyport import reason
 SPELLINGS = ["ALICE", "Alice", "alice@corp", "aLiCe@CORP.example"]
 
 
+# shows: spelling
 def test_every_spelling_of_the_name_is_the_same_enrollment(daemons, store, services, sink):
     enrollment = store.enroll(allow_missing=False)
     code = enrollment.code()
@@ -26,6 +27,7 @@ def test_every_spelling_of_the_name_is_the_same_enrollment(daemons, store, servi
         assert driver.login("login", "alice", backup).result == AUTH_ERR
 
 
+# shows: spelling
 def test_every_spelling_of_the_name_is_the_same_throttle(store, services, sink):
     enrollment = store.enroll(allow_missing=False)
     wrong, verified = enrollment.wrong(), 0
@@ -40,6 +42,7 @@ def test_every_spelling_of_the_name_is_the_same_throttle(store, services, sink):
         assert reason(lines) == "throttled"
 
 
+# shows: spelling
 def test_another_spelling_finds_no_way_around_with_nullok(store, services, sink):
     enrollment = store.enroll(allow_missing=False)
     services.code("optional", None, "nodelay", "nullok")
@@ -57,6 +60,7 @@ def made_anew():
     add_account("alice", UIDS["alice"])
 
 
+# shows: wrong-owner
 def test_an_account_made_again_with_another_uid_is_trouble(store, services, sink, request):
     enrollment = store.enroll(allow_missing=False)
     code = enrollment.code()

@@ -80,6 +80,7 @@ def test_codes_go_on_and_what_was_used_stays_used(store, services, change):
     assert again.returncode != 0 and files(store) == [name]
 
 
+# shows: adopt
 def test_an_exemption_stays_behind(store, services, change):
     store.enroll(allow_missing=False)
     assert sallyport("exempt", "alice", "--store", store.directory).returncode == 0
@@ -101,6 +102,7 @@ def test_the_note_of_the_name_before_ends_and_its_undoing_ends_no_requirement(
     assert is_required(store, name) == (level == "require")
 
 
+# shows: adopt
 @pytest.mark.parametrize("words,text", [
     (("alice", "--from", "bob"), "bob is an account still"),
     (("alice", "--from", "alice"), "already"),
@@ -263,6 +265,7 @@ def test_without_an_answer_nothing_changes(store, another_uid):
             f"hint: {' '.join([line, *map(str, more), options])}  # does not ask\n")
 
 
+# shows: adopt
 def test_killed_at_each_step_nobody_is_lost_and_no_code_is_good_twice(
         store, services, change, tmp_path, figure):
     enrollment = store.enroll(allow_missing=False)

@@ -25,6 +25,7 @@ def limits(action=signal.SIG_IGN, **bounds):
     return set_up
 
 
+# shows: limits
 @pytest.mark.parametrize("limit", [0, 6000], ids=["nothing", "half a page"])
 @pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL], ids=["ignored", "default"])
 def test_su_without_the_right_to_write_answers_alike_and_writes_nothing(
@@ -42,6 +43,7 @@ def test_su_without_the_right_to_write_answers_alike_and_writes_nothing(
     assert Su().enter("alice", code)
 
 
+# shows: limits
 @pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL], ids=["ignored", "default"])
 def test_sudo_without_the_right_to_write_is_no_oracle(store, sink, action):
     """sudo lifts its caller's limits by itself: right in, wrong out, and the state whole."""
@@ -58,6 +60,7 @@ def test_sudo_without_the_right_to_write_is_no_oracle(store, sink, action):
     assert Sudo().enter("alice", enrollment.backup_codes[0])
 
 
+# shows: limits
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_at_the_edge_of_open_files_a_right_code_is_no_more_than_a_wrong_one(
         store, sink, figure, host):
@@ -105,6 +108,7 @@ def test_sudo_names_a_used_code_at_its_next_prompt(store):
         sudoers.write_text(before)
 
 
+# shows: told-used
 @pytest.mark.parametrize("caller, is_told", [("bob", True), ("alice", False)])
 def test_su_names_a_used_code_at_once_and_to_its_owner_alone(store, caller, is_told):
     """As an error, which is not in what the command writes."""
@@ -171,6 +175,7 @@ def slowed(store):
         one.close()
 
 
+# shows: stopped-su
 @pytest.mark.parametrize("name", ["STOP", "TSTP", "KILL", "TERM"])
 def test_the_caller_cannot_signal_su_while_the_lock_is_held(store, services, sink, slowed, name):
     """strace's delay of fdatasync holds su in the critical section; bob may not touch it there."""
@@ -183,6 +188,7 @@ def test_the_caller_cannot_signal_su_while_the_lock_is_held(store, services, sin
         assert time.monotonic() - start < 5
 
 
+# shows: stopped-su
 def test_the_terminal_cannot_stop_su_while_the_lock_is_held(store, services, sink, slowed):
     """Ctrl-Z comes from the kernel: no permission is asked for."""
     enrollment = store.enroll(allow_missing=False)
@@ -192,6 +198,7 @@ def test_the_terminal_cannot_stop_su_while_the_lock_is_held(store, services, sin
         assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
+# shows: host-state
 def test_the_real_uid_and_the_signals_are_put_back(store, services, sink):
     """The driver as su is: bob's real uid, root's effective one. It compares them by itself."""
     enrollment = store.enroll(allow_missing=False)
@@ -215,6 +222,7 @@ def test_a_host_that_is_not_root_is_trouble_where_there_is_no_service(store, sin
             assert "the service is not running" in lines[0].text
 
 
+# shows: stopped-su
 @pytest.mark.parametrize("name", ["STOP", "KILL"])
 def test_a_caller_who_stops_su_at_the_prompt_holds_nothing(store, services, sink, name):
     service("su", *two_factors())
@@ -229,6 +237,7 @@ def test_a_caller_who_stops_su_at_the_prompt_holds_nothing(store, services, sink
     child.close(force=True)
 
 
+# shows: su-other-place
 def test_bob_spends_his_own_bucket_when_he_guesses_alices_code(store, services, sink):
     """`su alice` by bob is not alice at home: the known bucket is untouched."""
     service("su", f"required {MODULE} nodelay")

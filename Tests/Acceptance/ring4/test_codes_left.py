@@ -85,6 +85,7 @@ def test_where_self_service_is_on_it_names_what_needs_no_root(store, daemons):
     assert "8 backup codes left. Lost your phone? sallyport add\r\n" in shown, shown
 
 
+# shows: owner-notice
 @pytest.mark.decisive
 def test_the_owner_is_told_what_happened_until_she_has_seen_it(store, daemons):
     phone = store.enroll(allow_missing=False)

@@ -66,6 +66,7 @@ def settings(tells):
     return [TELLS] if tells else []
 
 
+# shows: groups
 @pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("ignores", [False, True])
 @pytest.mark.parametrize("away", [False, True])
@@ -82,6 +83,7 @@ def test_a_directory_that_answered_for_somebody_decides(directory, fates, ignore
     assert fates("ana", "bea", "dora", "bob") == {"ana": YES, "bea": no, "dora": no, "bob": NO}
 
 
+# shows: groups
 @pytest.mark.decisive
 @pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("ignores", [False, True])
@@ -104,6 +106,7 @@ def test_a_directory_that_never_answered_for_somebody_tightens(directory, fates,
         assert found == {"ana": YES, "bea": UNKNOWN, "bob": NO}
 
 
+# shows: groups
 @pytest.mark.decisive
 @pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("ignores", [False, True])
@@ -145,6 +148,7 @@ def test_a_directory_with_an_empty_cache_lets_nobody_in(directory, fates, ignore
     assert fates("ana", "bob") == {"ana": UNKNOWN, "bob": UNKNOWN}
 
 
+# shows: groups
 @pytest.mark.parametrize("ignores", [False, True])
 def test_a_directory_that_is_back_tightens_nobody_more(directory, fates, ignores):
     """What was answered while it was away is still in the memory that programs share with sssd."""

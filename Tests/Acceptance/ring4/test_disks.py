@@ -55,6 +55,7 @@ def here(disk, tmp_path):
     return store, services
 
 
+# shows: full-disk
 @pytest.mark.decisive
 def test_a_full_disk_lets_the_owner_in_once_per_code(disk, here, sink):
     store, services = here
@@ -71,6 +72,7 @@ def test_a_full_disk_lets_the_owner_in_once_per_code(disk, here, sink):
         assert driver.login("login", "alice", enrollment.wrong()).result == AUTH_ERR
 
 
+# shows: read-only-disk
 def test_a_read_only_disk_refuses_and_says_so(disk, here, sink):
     store, services = here
     enrollment = store.enroll()
@@ -92,6 +94,7 @@ def cannot_write(disk, store, how):
         os.chown(store.directory / "users", UIDS["bob"], 0)
 
 
+# shows: full-disk
 @pytest.mark.decisive
 @pytest.mark.parametrize("how", ["full", "read-only", "another's"])
 def test_a_store_that_cannot_be_written_is_found_before_a_secret_is_shown(
@@ -121,6 +124,7 @@ def test_a_store_that_cannot_be_written_is_found_before_a_secret_is_shown(
     assert [path.name for path in (store.directory / "users").iterdir()] == ["alice"]
 
 
+# shows: full-disk
 def test_enrolling_on_a_full_disk_keeps_the_old_enrollment_whole(disk, here, sink):
     store, services = here
     enrollment = store.enroll()

@@ -208,6 +208,7 @@ def found_in_sudoers(said):
             if found["severity"] != "ok" and found["id"].startswith("sudo-")]
 
 
+# shows: nopasswd
 def test_aliases_and_hosts_in_sudoers_mean_what_they_mean_to_sudo(healthy, tmp_path):
     included = tmp_path / "included"
     included.write_text(f"""Host_Alias HERE = {socket.gethostname()}
@@ -232,6 +233,7 @@ Defaults:ADMINS !authenticate
          "sudo asks nothing of alice, %floppy: !authenticate")]
 
 
+# shows: nopasswd
 @pytest.mark.parametrize("said", [None, "exit 3", "echo oops >&2; exit 1", "echo garbage",
                                   "head -c 10000000 /dev/zero", "kill -9 $$", "exec sleep 60"])
 def test_without_an_answer_of_cvtsudoers_sudoers_are_read_as_they_are(healthy, tmp_path, said):

@@ -85,6 +85,7 @@ def found(said, expected):
     return [one for one in said["findings"] if [one["id"], one["severity"]] == names]
 
 
+# shows: common-faults
 @pytest.mark.parametrize("name", TEN)
 def test_each_is_found_with_the_line_that_fixes_it(name, patient):
     breaks, expected, place, kind, text = TEN[name]

@@ -93,6 +93,7 @@ class Daemon(Sshd):
         return converse(self.command(user, *options), code, **more)[0]
 
 
+# shows: no-keys
 @pytest.mark.parametrize("name", CASES)
 def test_sshd_does_what_doctor_said(healthy, name):  # noqa: F811
     settings, account = CASES[name]
@@ -118,6 +119,7 @@ def test_sshd_does_what_doctor_said(healthy, name):  # noqa: F811
     assert (owner, shut) in ((True, False), (False, True)), wrong(said)
 
 
+# shows: no-keys
 @pytest.mark.parametrize("asks", [True, False])
 def test_who_has_no_password_is_out_where_sshd_asks_for_one(healthy, asks):  # noqa: F811
     SSHD_CONFIG.write_text(KEYS)

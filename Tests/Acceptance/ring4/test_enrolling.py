@@ -245,6 +245,7 @@ def while_enrolling(report):
     return done, starts
 
 
+# shows: qr-code
 @pytest.mark.parametrize("kind", ["sshd", "sudo", "su"])
 def test_enrolling_starts_no_process_and_loads_nothing(daemons, tmp_path, kind):
     """The QR code is drawn by the process that asks, with nothing that it has not got already."""

@@ -60,6 +60,7 @@ def refusal(kind):
     return f"{EXEC} /bin/false"
 
 
+# shows: enroll-allowed
 @pytest.mark.parametrize("place", ["before", "after"])
 @pytest.mark.parametrize("kind", ["expired", "access", "nologin", "exec"])
 @pytest.mark.parametrize("level", ["required", "offer"])
@@ -127,6 +128,7 @@ def test_our_lines_twice_in_a_stack_of_a_real_host_ask_once(host, store):
     assert notes.read_text() == f"alice {name}\n" * 2
 
 
+# shows: enroll-allowed
 def test_a_variable_that_somebody_forges_changes_nothing(store, daemons):
     """Whatever the environment of the host or of PAM says of such a question."""
     policy("enrollment = required")

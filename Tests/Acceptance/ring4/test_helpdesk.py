@@ -103,6 +103,7 @@ def test_a_helper_gives_a_pass_that_enrolls(store, sink):
     assert "enrolls again" in sallyport("status", "bob").stdout
 
 
+# shows: climb-block
 def test_a_helper_blocks_somebody_and_lifts_no_block_of_roots(store, sink):
     alice = store.enroll("alice", allow_missing=False)
     bob = store.enroll("bob", allow_missing=False)
@@ -131,6 +132,7 @@ def test_a_helper_blocks_somebody_and_lifts_no_block_of_roots(store, sink):
     assert sallyport("block", "bob", "--undo").returncode == 0
 
 
+# shows: climb-root
 @pytest.mark.decisive
 @pytest.mark.parametrize("rule, told", [
     ("bob ALL=(ALL) /bin/true", "may not help bob"), ("%helped ALL=(nobody) ALL", "may not help bob"),
@@ -150,6 +152,7 @@ def test_a_helper_helps_nobody_who_may_become_somebody_else(store, sink, rule, t
     assert files(store, "bob") == before
 
 
+# shows: climb-group
 @pytest.mark.decisive
 @pytest.mark.parametrize("group", ["docker", "disk", "shadow", "wheel", "lxd", "sudo"])
 def test_a_helper_helps_nobody_in_a_group_that_is_root_by_another_name(store, group):
@@ -175,6 +178,7 @@ def directory():
     hidden.unlink(missing_ok=True)
 
 
+# shows: climb-group
 @pytest.mark.decisive
 @pytest.mark.parametrize("line, status, told", [
     # It says who else is in the group, or that there is none.
@@ -196,6 +200,7 @@ def test_a_helper_helps_nobody_whom_a_directory_may_have_in_a_group(
     assert own.finish(code=alice.code()) == status and told in own.text, own.text
 
 
+# shows: climb-nobody
 @pytest.mark.decisive
 def test_a_program_of_a_helpers_learns_nothing_of_others_before_his_code(store):
     store.enroll("alice", allow_missing=False)
@@ -216,6 +221,7 @@ def test_a_program_of_a_helpers_learns_nothing_of_others_before_his_code(store):
     assert len(told) == 1 and "the password was not accepted" in told.pop()
 
 
+# shows: climb-nobody
 @pytest.mark.decisive
 def test_who_is_no_helper_is_told_that_only_root_can(store):
     for user in ["alice", "bob"]:
@@ -232,6 +238,7 @@ def test_who_is_no_helper_is_told_that_only_root_can(store):
         assert own.finish() == 77 and not own.prompts, own.text
 
 
+# shows: climb-renamed
 @pytest.mark.decisive
 def test_a_policy_that_changes_while_the_code_is_typed_ends_it(store):
     alice = store.enroll("alice", allow_missing=False)

@@ -98,6 +98,7 @@ def test_a_key_alone_opens_nothing(daemons, store, sink):
     assert not entered and "denied" in written
 
 
+# shows: password-typed
 @pytest.mark.decisive
 def test_method_password_never_takes_the_password_for_a_code(machine, store, sink):
     """sshd answers every prompt with the password there: refused, and the log says why."""
@@ -121,6 +122,7 @@ def test_root_forbidden_by_sshd_is_refused_at_no_cost(daemons, store, sink):
         assert reason(lines) == "malformed" and "PermitRootLogin" in lines[0].text
 
 
+# shows: owner-throttled
 def test_twenty_strangers_at_the_door_leave_the_owners_console_open(daemons, store, services, sink):
     enrollment = store.enroll(allow_missing=False)
     wrong = enrollment.wrong()

@@ -73,6 +73,7 @@ def journal(other_log):
     subprocess.run(["umount", "--lazy", FILES], check=True)
 
 
+# shows: refusal-reason
 @pytest.mark.parametrize("host", [Su(), Sudo()], ids=["su", "sudo"])
 def test_who_calls_su_or_sudo_does_not_read_in_his_journal_why_it_was_refused(host, store, journal):
     name = type(host).__name__.lower()
@@ -105,6 +106,7 @@ def forge(*words, uid=None, tag="sshd"):
     subprocess.run([*drop, "logger", "-p", "authpriv.notice", "-t", tag, *words], check=True)
 
 
+# shows: true-log
 @pytest.mark.decisive
 def test_log_tells_the_story_and_no_line_that_somebody_forged(store, journal):
     """Root enrolls alice, gives her a pass, she uses it by su; then come those who would be heard."""
@@ -139,6 +141,7 @@ def test_log_tells_the_story_and_no_line_that_somebody_forged(store, journal):
     assert "mallory" not in done.stdout and "unenroll" not in done.stdout
 
 
+# shows: refusal-reason
 def test_a_log_that_takes_no_line_of_roots_gets_none_with_a_reason(store, other_log):
     """One of another kind than the journal's, and a journal beside it."""
     found = []

@@ -99,6 +99,7 @@ def test_a_login_by_ssh_su_and_sudo_in_each_language(store, daemons):
             assert "IN-42" in shown and "Verification code:" not in shown, (language, shown)
 
 
+# shows: language
 @pytest.mark.decisive
 def test_a_refusal_is_the_same_for_everybody_in_another_language(store, daemons):
     store.enroll(allow_missing=False)

@@ -44,6 +44,7 @@ def asking():
     return [name for name in WAYS if (PAM_D / name).read_bytes() != DEBIAN[name]]
 
 
+# shows: service-family
 def test_sudo_and_sudo_i_ask_from_enable_to_disable(store):
     alice = store.enroll(allow_missing=False)
     for way in WAYS.values():
@@ -77,6 +78,7 @@ def killed(call, count, words):
     return done.returncode in (-9, 137)
 
 
+# shows: service-family
 @pytest.mark.first
 @pytest.mark.parametrize("words, before", [(ON, []), (OFF, ["sudo", "sudo-i"])], ids=["enable", "disable"])
 def test_a_kill_between_the_two_is_told_and_mended_and_keeps_nobody_out(words, before, store):

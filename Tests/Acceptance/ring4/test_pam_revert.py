@@ -99,6 +99,7 @@ def test_what_is_confirmed_stays(store):
     assert asks("sudo") and not RECORD.exists()
 
 
+# shows: revert-in
 def test_a_terminal_that_is_closed_changes_nothing_of_it(store):
     store.enroll(allow_missing=False)
     child = Child([COMMAND, "pam", "enable", "sudo", "--yes", "--revert-in", "2s"],
@@ -109,6 +110,7 @@ def test_a_terminal_that_is_closed_changes_nothing_of_it(store):
     assert services() == BASE
 
 
+# shows: revert-in
 @pytest.mark.first
 @pytest.mark.parametrize("call", ["link", "rename", "fsync"])
 def test_what_a_killed_command_has_changed_is_taken_back(call, store):
@@ -149,6 +151,7 @@ def test_a_method_is_taken_back_to_the_one_before(daemon, store):  # noqa: F811
     assert daemon.offers() == "keyboard-interactive" and daemon.enter("alice", alice.code())
 
 
+# shows: revert-in
 def test_after_a_restart_doctor_names_the_command_that_takes_it_back(store, tmp_path):
     store.enroll(allow_missing=False)
     enable("sudo", "--revert-in", "10m")

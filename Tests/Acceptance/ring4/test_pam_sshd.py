@@ -53,6 +53,7 @@ def test_a_key_comes_first_where_it_is_asked_for(method, daemon, store):
     assert content() == before and daemon.by_key()
 
 
+# shows: after-key
 def test_without_our_settings_key_and_code_are_no_code_alone(daemon, store):
     alice = store.enroll(allow_missing=False)
     daemon.start()
@@ -128,6 +129,7 @@ def not_ours(daemon):
     return "is not as this command writes it"
 
 
+# shows: enable-sshd
 @pytest.mark.parametrize(
     "trap", [earlier, no_include, a_match_of_its_own, a_match_for_all_from_here, another_file,
              not_ours])
@@ -148,6 +150,7 @@ def test_where_the_settings_would_not_count_nothing_is_changed(trap, daemon, sto
         assert (dry.returncode != 0) == (trap is not another_file)
 
 
+# shows: enable-sshd
 def test_an_sshd_that_does_not_run_shows_nothing(daemon, store):
     store.enroll(allow_missing=False)
     before = content()
@@ -177,6 +180,7 @@ def asks(daemon, store):
     return alice
 
 
+# shows: sshd-killed
 @pytest.mark.first
 def test_a_kill_on_the_way_to_a_key_as_well_opens_no_way_by_a_key_alone(asks, daemon, store):
     fresh = store.state("alice").read_bytes()
@@ -205,6 +209,7 @@ def test_a_kill_on_the_way_to_a_key_as_well_opens_no_way_by_a_key_alone(asks, da
     assert kills >= 5 and len(seen) >= 3, (kills, len(seen))
 
 
+# shows: sshd-killed
 @pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_no_signal_that_can_be_held_back_ends_it_between_two_steps(sent, asks, daemon):
     words = ["pam", "enable", "sshd", "--yes", "--sshd", METHODS[2]]
@@ -213,6 +218,7 @@ def test_no_signal_that_can_be_held_back_ends_it_between_two_steps(sent, asks, d
     assert "first step" not in OURS.read_text()
 
 
+# shows: sshd-killed
 @pytest.mark.first
 @pytest.mark.parametrize("verb", ["enable", "disable"])
 @pytest.mark.parametrize("method", METHODS[:2])

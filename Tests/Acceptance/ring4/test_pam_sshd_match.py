@@ -24,6 +24,7 @@ def mixed(daemon, store):
     edit("/etc/group", lambda text: text.replace("keys:x:7007:alice\n", ""))
 
 
+# shows: sshd-match
 @pytest.mark.parametrize("more", [(), ("--key-group", "keys")])
 def test_each_is_asked_for_what_they_have(more, mixed, daemon):
     alice, bob = mixed

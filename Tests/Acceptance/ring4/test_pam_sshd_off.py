@@ -29,6 +29,7 @@ def for_each(daemon):
     daemon.wait_for_a_client(each="yes")
 
 
+# shows: disable-sshd
 @pytest.mark.parametrize("way", [stopped, activated, for_each])
 @pytest.mark.parametrize("method", METHODS[:2])
 def test_it_is_turned_off_where_no_sshd_was_started_yet(way, method, daemon, store):
@@ -45,6 +46,7 @@ def test_it_is_turned_off_where_no_sshd_was_started_yet(way, method, daemon, sto
     assert daemon.by_key() and daemon.enter("alice", None)
 
 
+# shows: disable-sshd
 def test_settings_that_cannot_be_undone_are_an_error(daemon, store):
     store.enroll(allow_missing=False)
     daemon.start()
@@ -60,6 +62,7 @@ def test_settings_that_cannot_be_undone_are_an_error(daemon, store):
     assert done.returncode == 0 and not OURS.exists(), done.stderr
 
 
+# shows: disable-sshd
 def test_a_file_of_somebody_else_stays_and_is_an_error(daemon, store):
     store.enroll(allow_missing=False)
     daemon.start()

@@ -45,6 +45,7 @@ def enable(service):
     assert done.returncode == 0, done.stderr
 
 
+# shows: two-prompts
 @pytest.mark.parametrize("way", ["the recipe", "pam enable"])
 @pytest.mark.parametrize("kind", ONE_FIELD, ids=lambda kind: kind.service)
 def test_password_and_code_in_one_field(debian, store, start, kind, way):

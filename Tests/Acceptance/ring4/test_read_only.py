@@ -43,6 +43,7 @@ def enters(code):
     return Su().enter("alice", code)
 
 
+# shows: read-only-disk
 def test_the_disk_that_takes_writing_again_lets_everybody_in(disk, sink):
     place, store = disk
     first, second, *_ = store.enroll(allow_missing=False).backup_codes
@@ -56,6 +57,7 @@ def test_the_disk_that_takes_writing_again_lets_everybody_in(disk, sink):
     assert enters(second) and not enters(second)
 
 
+# shows: read-only-disk
 def test_the_store_in_memory_lets_everybody_in_until_the_next_start(disk):
     place, store = disk
     first, second, *_ = store.enroll(allow_missing=False).backup_codes
@@ -71,6 +73,7 @@ def test_the_store_in_memory_lets_everybody_in_until_the_next_start(disk):
     assert enters(first) and enters(second)
 
 
+# shows: read-only-disk
 def test_sulogin_asks_for_roots_password_and_no_code(stacks):
     """With the line in every stack."""
     if shutil.which("sulogin") is None:

@@ -77,6 +77,7 @@ def killed_at(call, turn):
         service.process.wait(20)
 
 
+# shows: cut-off
 @pytest.mark.decisive
 @pytest.mark.parametrize("call", STEPS)
 def test_a_code_is_good_at_most_once_on_a_host_that_is_killed_meanwhile(call, sink):

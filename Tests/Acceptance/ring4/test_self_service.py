@@ -123,6 +123,7 @@ def test_a_user_sees_his_status_without_a_code_and_without_a_secret(store):
         assert secret not in packet
 
 
+# shows: self-guesses
 def test_a_wrong_password_changes_nothing_in_fifty_tries(store, running):
     enrollment = store.enroll(allow_missing=False)
     before = files(store)
@@ -136,6 +137,7 @@ def test_a_wrong_password_changes_nothing_in_fifty_tries(store, running):
     assert files(store) == before
 
 
+# shows: self-guesses
 def test_a_wrong_code_changes_nothing_in_fifty_tries(store, running):
     enrollment = store.enroll(allow_missing=False)
     before = store.enrollment().read_bytes()
@@ -146,6 +148,7 @@ def test_a_wrong_code_changes_nothing_in_fifty_tries(store, running):
     assert store.enrollment().read_bytes() == before
 
 
+# shows: self-code
 @pytest.mark.parametrize("said", ["self_service = no", "state = disabled", "nothing"])
 def test_where_the_policy_says_no_nothing_is_changed(store, running, said):
     enrollment = store.enroll(allow_missing=False)
@@ -163,6 +166,7 @@ def test_where_the_policy_says_no_nothing_is_changed(store, running, said):
     assert files(store) == before
 
 
+# shows: self-code
 @pytest.mark.parametrize("level", ["refuse", "voluntary", "exempt"])
 def test_who_need_not_or_may_not_enroll_does_not_enroll_himself(store, level):
     store.enroll("bob", allow_missing=False)
@@ -175,6 +179,7 @@ def test_who_need_not_or_may_not_enroll_does_not_enroll_himself(store, level):
     assert not store.enrollment().exists()
 
 
+# shows: self-code
 def test_a_stack_that_lets_everybody_in_changes_nothing_without_a_code(store):
     Path("/etc/pam.d/sallyport").write_text(
         "auth sufficient pam_permit.so\naccount sufficient pam_permit.so\n")
@@ -191,6 +196,7 @@ def test_a_stack_that_lets_everybody_in_changes_nothing_without_a_code(store):
     assert store.enrollment().read_bytes() == after
 
 
+# shows: self-secret
 @pytest.mark.decisive
 def test_the_clients_memory_never_holds_a_secret_that_was_there_before(store):
     enrollment = store.enroll(allow_missing=False)
@@ -246,6 +252,7 @@ def at_first_code(store):
     return own
 
 
+# shows: self-one-change
 def test_a_connection_taken_after_the_code_gives_the_one_change_and_no_second(store):
     own = at_first_code(store)
     code = first_code(own.text).encode()
@@ -263,6 +270,7 @@ def test_a_connection_taken_after_the_code_gives_the_one_change_and_no_second(st
     assert names(store) == ["phone", "laptop"] and files(store) == after
 
 
+# shows: self-one-change
 def test_a_connection_taken_after_the_code_gives_no_other_change(store):
     own = at_first_code(store)
     before = files(store)
@@ -273,6 +281,7 @@ def test_a_connection_taken_after_the_code_gives_no_other_change(store):
     assert files(store) == before
 
 
+# shows: self-whole
 def test_of_two_sessions_of_a_user_the_second_is_refused(store):
     store.enroll(allow_missing=False)
     store.enroll("bob", allow_missing=False)
@@ -286,6 +295,7 @@ def test_of_two_sessions_of_a_user_the_second_is_refused(store):
     assert soon(lambda: Own("status").finish() == 0)
 
 
+# shows: self-whole
 @pytest.mark.parametrize("victim", ["client", "session"])
 @pytest.mark.parametrize("turn", range(3))
 def test_killed_at_a_prompt_nothing_is_changed(store, running, victim, turn):
@@ -311,6 +321,7 @@ def test_killed_at_a_prompt_nothing_is_changed(store, running, victim, turn):
     assert soon(lambda: Own("status").finish() == 0)
 
 
+# shows: self-peer
 def test_root_and_who_has_no_account_get_no_session(store):
     store.enroll("root", allow_missing=False)
     assert denial(talk(None, STATUS)) == 15
@@ -319,6 +330,7 @@ def test_root_and_who_has_no_account_get_no_session(store):
     assert talk(4711, STATUS) == []
 
 
+# shows: session-share
 def test_one_users_many_numbers_in_user_namespaces_keep_nobody_else_out(store, running):
     """As by newuidmap: each is another user to the kernel, and none has an account."""
     store.enroll(allow_missing=False)
@@ -329,6 +341,7 @@ def test_one_users_many_numbers_in_user_namespaces_keep_nobody_else_out(store, r
         assert ended(running)
 
 
+# shows: self-peer
 def test_another_users_enrollment_stays_roots(store):
     store.enroll("bob", allow_missing=False)
     own = Own("status", "bob")
@@ -363,6 +376,7 @@ def test_a_service_for_sessions_alone_takes_their_socket_from_systemd(store, run
         activate.wait()
 
 
+# shows: self-frames
 @pytest.mark.parametrize("packet", [b"", b"\x00", b"\x01\x21\x00", b"\x01\x11\x01\x00\x00",
                                     b"\x02\x11\x00", b"\xff" * 60000],
                          ids=["none", "short", "an answer", "with more", "version 2", "long"])

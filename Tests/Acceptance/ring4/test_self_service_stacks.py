@@ -17,6 +17,7 @@ CODE_ASKED = "Verification code to make new backup codes: "
 OFFER, LAST = r"Set it up now\? \[y/n, .*: ?$", "Press Enter when you have them: ?$"
 
 
+# shows: self-code
 @pytest.mark.parametrize("line", ["auth sufficient pam_permit.so", f"auth required {MODULE} nullok",
                                   "auth required pam_unix.so nullok nodelay"])
 def test_nullok_changes_nothing_without_a_password_and_a_code(store, line):
@@ -55,6 +56,7 @@ def asking_stack(*words):
     Path("/etc/pam.d/sallyport").write_text(shipped)
 
 
+# shows: self-code
 def test_where_the_systems_lines_ask_for_a_code_the_change_takes_another(store):
     asking_stack("nodelay")
     enrollment = store.enroll(allow_missing=False)
@@ -72,6 +74,7 @@ def test_where_the_systems_lines_ask_for_a_code_the_change_takes_another(store):
         assert (store.enrollment().read_bytes() != before) == is_done
 
 
+# shows: self-code
 @pytest.mark.decisive
 @pytest.mark.parametrize("wants", [True, False])
 def test_who_enrolls_in_the_systems_own_lines_is_enrolled_once(store, wants):

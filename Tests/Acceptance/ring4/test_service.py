@@ -43,6 +43,7 @@ def stacks_for_all():
     return services
 
 
+# shows: one-state
 @pytest.mark.decisive
 def test_a_program_that_is_not_root_accepts_a_code_once(store, running, stacks_for_all, sink):
     enrollment = store.enroll(allow_missing=False)
@@ -63,6 +64,7 @@ def test_it_does_so_without_a_way_to_new_privileges(store, running, stacks_for_a
         assert driver.login("locker", "alice", enrollment.code()).result == SUCCESS
 
 
+# shows: own-account
 def test_no_program_of_a_user_is_answered_for_another_account(
         store, running, stacks_for_all, sink):
     enrollment = store.enroll(allow_missing=False)
@@ -77,6 +79,7 @@ def test_no_program_of_a_user_is_answered_for_another_account(
     assert store.state().read_bytes() == before
 
 
+# shows: container
 @pytest.mark.parametrize("words", [["-Ur"], ["-U"], ["-Ur", "-m", "-p", "-f"]], ids=" ".join)
 def test_a_user_namespace_makes_nobody_somebody_else(
         store, running, stacks_for_all, sink, words):
@@ -93,6 +96,7 @@ def test_a_user_namespace_makes_nobody_somebody_else(
     assert store.state("bob").read_bytes() == of_bob
 
 
+# shows: one-state
 def test_of_many_at_once_by_files_and_by_service_one_gets_in(
         store, running, services, stacks_for_all, sink, figure):
     """Root's programs read the files; those of alice and su by bob ask the service."""
@@ -133,6 +137,7 @@ LIMITS = {
 }
 
 
+# shows: callers-limits
 @pytest.mark.decisive
 @pytest.mark.parametrize("limit", LIMITS)
 def test_under_its_callers_limits_su_never_turns_to_the_files(
@@ -148,6 +153,7 @@ def test_under_its_callers_limits_su_never_turns_to_the_files(
         assert entered == is_right
 
 
+# shows: callers-limits
 @pytest.mark.decisive
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_with_few_descriptors_the_service_is_never_taken_for_absent(
@@ -173,6 +179,7 @@ def test_with_few_descriptors_the_service_is_never_taken_for_absent(
     figure(f"{host.__name__.lower()}, asking the service: RLIMIT_NOFILE {limit} is enough")
 
 
+# shows: listener
 @pytest.mark.parametrize("kind", ["stopped", "silent", "garbage", "closing", "of bob", "a file",
                                   "a link to nothing"])
 def test_a_service_that_does_not_serve_refuses_in_time(
@@ -195,6 +202,7 @@ def test_a_service_that_does_not_serve_refuses_in_time(
         odd.close()
 
 
+# shows: service-crowd
 @pytest.mark.parametrize("unread", [2, 3])
 def test_who_is_crowded_out_asks_again_until_the_third_time(
         store, running, services, stacks_for_all, sink, unread):
@@ -213,6 +221,7 @@ def test_who_is_crowded_out_asks_again_until_the_third_time(
     assert again == (AUTH_ERR if unread == 2 else SUCCESS)
 
 
+# shows: killed-service
 @pytest.mark.decisive
 def test_a_service_that_is_killed_at_any_moment_accepts_nothing_twice(
         store, stacks_for_all, sink, figure):

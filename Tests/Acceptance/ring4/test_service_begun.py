@@ -24,6 +24,7 @@ def slow_disk():
 CALLERS = {"as su": user("bob", 0), "a user's own": user("alice")}
 
 
+# shows: slow-flush
 @pytest.mark.parametrize("caller", CALLERS)
 def test_a_flush_of_six_seconds_lets_in_and_burns_no_code(store, slow_disk, stacks, sink, caller):
     enrollment = store.enroll(allow_missing=False)

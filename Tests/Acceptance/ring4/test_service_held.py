@@ -120,6 +120,7 @@ def frozen():
             freezer.close()
 
 
+# shows: frozen-service
 def test_a_frozen_service_refuses_every_call_in_time(store, frozen, stacks, sink, figure):
     enrollment, slowest = store.enroll(allow_missing=False), 0.0
     frozen.freeze()
@@ -136,6 +137,7 @@ def test_a_frozen_service_refuses_every_call_in_time(store, frozen, stacks, sink
     figure(f"each call refused within {slowest:.2f} s while the service is frozen")
 
 
+# shows: frozen-service
 def test_what_was_asked_of_a_frozen_service_uses_no_code_when_it_goes_on(
         store, frozen, stacks, sink):
     """Frozen after the prompt, so that the packet with the code waits in its socket."""
@@ -188,6 +190,7 @@ def holding(become, path, packets, ready):
     return child(body)
 
 
+# shows: service-crowd
 @pytest.mark.decisive
 def test_a_name_service_that_never_answers_holds_up_nobody_but_who_asked(
         store, stuck, stacks, services, sink):
@@ -250,6 +253,7 @@ def p99(drivers, name, count=200):
     return quantiles(times, n=100)[98]
 
 
+# shows: service-crowd
 @pytest.mark.alone
 def test_who_holds_all_that_he_may_holds_nobody_up(store, stacks, services, sink, figure):
     """64 su that he has stopped before their packet, and 200 open prompts of his."""

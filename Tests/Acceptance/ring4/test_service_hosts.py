@@ -86,6 +86,7 @@ def is_stopped(process):
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
 
 
+# shows: service-crowd
 def test_64_su_stopped_at_their_prompts_hold_nothing_and_nobody_up(store, running, sink, figure):
     """bob may stop what he has started, though it is set-uid."""
     enrollment = store.enroll(allow_missing=False)
@@ -130,6 +131,7 @@ def connects(trace):
     return re.findall(r"(?m)^connect\(.*sun_path=\"([^\"]*)\"", trace.read_text())
 
 
+# shows: no-service
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_stopped_before_its_packet_it_turns_to_no_file(store, running, sink, tmp_path, host):
     """Eight at a time, each stopped by the kernel as soon as it has its connection. Who goes on
@@ -198,6 +200,7 @@ def full_backlog(running):
         os.kill(running.process.pid, signal.SIGCONT)
 
 
+# shows: no-service
 @pytest.mark.parametrize("host", [Su, Sudo])
 def test_with_a_full_backlog_it_is_refused_in_time_and_turns_to_no_file(
         store, running, sink, figure, tmp_path, host):
@@ -238,6 +241,7 @@ CONTAINERS = {
 }
 
 
+# shows: container
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_peer_in_a_container_is_whom_this_machine_knows_him_as(store, running, sink, container):
     """A program without our module, which asks what it likes on the public socket."""

@@ -106,6 +106,7 @@ DIRECTORIES = pytest.mark.parametrize("directory, processes", [(None, 6), ("slow
 STRANGERS = range(FIRST, FIRST + COUNT)
 
 
+# shows: session-share
 @pytest.mark.alone
 @DIRECTORIES
 def test_a_flood_of_strangers_refuses_nobody_who_was_seen_before(
@@ -118,6 +119,7 @@ def test_a_flood_of_strangers_refuses_nobody_who_was_seen_before(
     assert found[-1] == 0, found
 
 
+# shows: session-share
 @pytest.mark.alone
 @DIRECTORIES
 def test_a_flood_from_a_range_of_newuidmap_refuses_nobody_else(

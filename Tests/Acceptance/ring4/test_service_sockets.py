@@ -61,12 +61,14 @@ def test_the_paths_are_roots_and_gone_with_the_service(service):
     assert not ROOT.exists() and not PUBLIC.exists()
 
 
+# shows: standard-descriptors
 def test_standard_descriptors_that_are_closed_get_no_socket():
     with Service(preexec_fn=lambda: os.closerange(0, 3)) as service:
         assert ask(ROOT) == ANSWERS[ROOT]
         assert {service.descriptors[number] for number in range(3)} == {"/dev/null"}
 
 
+# shows: packets
 def test_descriptors_that_come_with_a_packet_are_not_taken(service):
     assert ask(ROOT) == ANSWERS[ROOT]
     count = len(service.descriptors)
@@ -77,6 +79,7 @@ def test_descriptors_that_come_with_a_packet_are_not_taken(service):
     assert soon(lambda: len(service.descriptors) <= count + 1)
 
 
+# shows: peer
 def test_a_connection_that_was_handed_on_is_closed(service):
     client = connect(ROOT)
     with child(lambda: (client.send(REQUEST), signal.pause())):
@@ -102,6 +105,7 @@ def test_an_ordinary_user_reaches_the_public_socket_alone(service, tmp_path):
         assert os.read(start, 100) == ANSWERS[PUBLIC]
 
 
+# shows: packets
 def test_ten_thousand_clients_in_turn_leave_neither_descriptor_nor_memory(service, figure):
     for _ in range(1000):
         assert ask(ROOT) == ANSWERS[ROOT]
@@ -288,6 +292,7 @@ def p99(path, count=200):
     return statistics.quantiles(times, n=100)[98]
 
 
+# shows: service-crowd
 @pytest.mark.alone
 def test_connections_without_a_packet_keep_nobody_out(service):
     """As of somebody's su that he has stopped: their peers have uid 0, as everybody's there."""
@@ -298,6 +303,7 @@ def test_connections_without_a_packet_keep_nobody_out(service):
         assert client.recv(100) == b""
 
 
+# shows: service-crowd
 @pytest.mark.alone
 def test_a_user_who_floods_the_public_socket_keeps_nobody_out(figure):
     def flood():

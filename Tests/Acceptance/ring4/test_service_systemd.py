@@ -64,6 +64,7 @@ def boot(cgroups, output, *command):
     return facts
 
 
+# shows: killed-service
 def test_systemd_starts_service_and_sessions_and_again_after_each_kill(store, cgroups, figure):
     if not SYSTEMD.exists():
         pytest.skip("systemd is not installed")

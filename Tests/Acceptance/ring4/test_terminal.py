@@ -111,6 +111,7 @@ def test_nothing_is_wider_than_the_terminal_but_the_uri(store):
     assert all(line.startswith("otpauth://") for line in wide)
 
 
+# shows: enroll-cut
 @pytest.mark.parametrize("rows", [24, 50])
 def test_ctrl_c_at_the_question_changes_nothing(store, rows):
     terminal = enrolling(rows=rows)

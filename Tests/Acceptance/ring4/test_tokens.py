@@ -22,6 +22,7 @@ def types(*words, typed=""):
     return done.stdout
 
 
+# shows: token-hands
 @pytest.mark.decisive
 def test_a_token_of_a_list_logs_in_and_its_used_code_is_nobodys(daemons, store, tmp_path):
     place = ["--store", store.directory]

@@ -58,6 +58,7 @@ private struct Answer: Decodable {
 
   // MARK: stopped, or not answered
 
+  // shows: fleet-move
   @Test(arguments: [true, false])
   func `leaves it to the next push where no answer came`(_ isDone: Bool) throws {
     let host = try MovingHost()

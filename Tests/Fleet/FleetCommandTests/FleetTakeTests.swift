@@ -85,6 +85,7 @@ extension MovingFleet {
   }
 
   /// At each moment in which it is asked, no login uses his files.
+  // shows: fleet-move
   @Test func `copies under a mark before anything is ended`() throws {
     let host = try host()
     let path = host.bench.directory + "/users/daemon/enrollment"
@@ -103,6 +104,7 @@ extension MovingFleet {
     #expect(lines.last?.hasSuffix(String(decoding: hexadecimal(token), as: UTF8.self)) == true)
   }
 
+  // shows: fleet-move
   @Test func `copies again a user who was let in after the copy`() throws {
     let host = try host()
     let fleet = host.fleet

@@ -100,6 +100,7 @@ import Testing
     #expect(twice.aside.contains("nobody has this secret already, as \"77\""), "\(twice.aside)")
   }
 
+  // shows: token-hands
   @Test func `are freed by what the fleet says alone`() throws {
     _ = try assign()
     // By the files of a store that is named, or where the policy has changed.

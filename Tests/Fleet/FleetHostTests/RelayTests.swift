@@ -81,8 +81,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
 
   // MARK: there
 
-  @Test func `has the answer of the verifier, who knows the account and whose login it is`() throws
-  {
+  @Test func `has the answer of a verifier, who knows the account and whose login it is`() throws {
     let line = ScriptedVerifiers(accepted)
     let reserve = ScriptedReserve()
     #expect(try ask(handler(line, reserve), try attempt()) == accepted)
@@ -105,6 +104,7 @@ private let accepted = ServiceAnswer.outcome(.accepted(.backupCode(left: 2)))
     #expect(line.asked.withLock { $0.map(\.frame.service) } == [Array("sshd".utf8), [], []])
   }
 
+  // shows: relayed-caller
   @Test func `is told who called, where that is not root`() throws {
     let line = ScriptedVerifiers(accepted)
     for caller: UInt32 in [3001, 3002, 0] { _ = try ask(handler(line), try attempt(), by: caller) }

@@ -14,6 +14,7 @@ import Testing
 
 @Suite struct `A login while no verifier can be asked` {
   // decisive
+  // shows: cut-off
   @Test func `is let in by a backup code, once, also by a service that was restarted`() throws {
     let host = try CutHost()
     try host.logIn("alice")
@@ -29,6 +30,7 @@ import Testing
     #expect(host.lines.withLock { $0.allSatisfy { $0.0 == .warning } })
   }
 
+  // shows: cut-off
   @Test(arguments: ["123456", "1234567", "12345678"])
   func `is refused with any code of an authenticator`(_ code: String) throws {
     let host = try CutHost()
@@ -40,6 +42,7 @@ import Testing
     }
   }
 
+  // shows: cut-off
   @Test func `does not say who is in the reserve, nor who has an account`() throws {
     let host = try CutHost()
     try host.logIn("alice")
@@ -53,6 +56,7 @@ import Testing
     #expect(host.log.contains { $0.contains("user=bob") && $0.hasSuffix("reserve=no") })
   }
 
+  // shows: cut-off
   @Test(
     arguments: [EnrollmentLevel.refuse, .required, .offer, .remind, .voluntary], [0, 30 * 86_400])
   func `is asked and refused at every level, if not in the reserve`(
@@ -99,6 +103,7 @@ import Testing
     #expect(try !host.reserve.isPending(name("alice")))
   }
 
+  // shows: reserve-ends
   @Test func `is refused by a reserve that is too old, as somebody who is not in it`() throws {
     let host = try CutHost()
     try host.logIn("alice")
@@ -109,6 +114,7 @@ import Testing
   }
 
   // decisive
+  // shows: cut-off
   @Test func `uses a code once, of many who type it at once`() throws {
     let host = try CutHost()
     try host.logIn("alice")

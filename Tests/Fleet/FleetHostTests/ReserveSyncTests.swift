@@ -46,6 +46,7 @@ import Testing
     #expect(try host.reserve.entries().isEmpty)
   }
 
+  // shows: reserve-goes-up
   @Test func `sends up what was used before a verifier is asked about that person`() throws {
     let host = try CutHost()
     try host.logIn("alice")
@@ -61,6 +62,7 @@ import Testing
     #expect(try !host.restarted().isPending(name("alice")))
   }
 
+  // shows: reserve-goes-up
   @Test func `sends up, after a restart, what the service before it had not`() throws {
     let host = try CutHost()
     try host.logIn("alice")
@@ -151,6 +153,7 @@ import Testing
     #expect(host.fleet.used("alice") == 1)
   }
 
+  // shows: reserve-ends
   @Test func `learns what was used elsewhere, and whom the fleet has no more`() throws {
     let host = try CutHost()
     for person in ["alice", "bob", "carol"] { try host.logIn(person) }
@@ -256,9 +259,8 @@ import Testing
   }
 
   // decisive
-  @Test func `keeps all where no verifier knows the host, and reports it to the one that does`()
-    throws
-  {
+  // shows: empty-database
+  @Test func `keeps all where no verifier knows the host, and reports to one that does`() throws {
     let host = try CutHost()
     for person in ["alice", "bob"] { try host.logIn(person) }
     host.fleet.change { $0.isCut = true }

@@ -21,6 +21,7 @@ import Testing
       used: used)
   }
 
+  // shows: stolen-host
   @Test func `has backup codes and what is used of them, and outlives its service`() throws {
     let host = try CutHost()
     try host.reserve.put(name("alice"), section(used: 2))
@@ -126,6 +127,7 @@ import Testing
 
   private let confirmed = ReserveAge(confirmedAt: moment(10_000, "a", 500))
 
+  // shows: reserve-ends
   @Test(
     arguments: [
       // The same boot: the time that it has run, whatever the clock says, but never less than that.
@@ -141,6 +143,7 @@ import Testing
     #expect(confirmed.age(at: moment) == age)
   }
 
+  // shows: reserve-ends
   @Test func `does not shrink by a clock that goes back, over as many boots as there are`() {
     var age = confirmed.noted(at: Self.moment(10_100, "a", 600))
     #expect(age.age(at: Self.moment(10_100, "a", 600)) == 100)

@@ -41,6 +41,7 @@ import Testing
     return try relay.answer(question) { _, _ in }
   }
 
+  // shows: cut-off
   @Test(arguments: [first, "7kmf2x9qd4tw0hza"])
   func `is used on this host, too, before anybody is told`(_ typed: String) throws {
     #expect(try type(typed) == .outcome(.accepted(.backupCode(left: 1))))

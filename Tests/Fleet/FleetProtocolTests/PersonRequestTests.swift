@@ -101,6 +101,7 @@ extension Seeded {
 
 @Suite struct `What is told of an enrollment` {
   // decisive
+  // shows: self-secret
   @Test func `has neither its secrets nor the digests of its backup codes`() throws {
     let key = try secret(Array("12345678901234567890".utf8))
     let digests = [[UInt8](repeating: 0xaa, count: 32), [UInt8](repeating: 0xab, count: 32)]

@@ -61,6 +61,7 @@ import Testing
     asked.withLock { $0.count { $0 == about } }
   }
 
+  // shows: fair-workers
   @Test func `with one user, answers about others`() throws {
     var limits = ConnectionLimits()
     (limits.workers, limits.workersOfUser) = (3, 2)
@@ -78,6 +79,7 @@ import Testing
     #expect(count(1) == 5)
   }
 
+  // shows: fair-workers
   @Test func `with strangers, answers hosts`() throws {
     var limits = ConnectionLimits()
     (limits.workers, limits.workersOfUser, limits.workersOfStrangers) = (2, 2, 1)

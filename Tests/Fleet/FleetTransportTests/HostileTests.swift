@@ -26,6 +26,7 @@ import Testing
     return answer.body == [7, 7, 7]
   }
 
+  // shows: hostile-connections
   @Test func `closes what is no handshake, and answers others`() throws {
     let verifier = try TestVerifier()
     let garbage: [[UInt8]] = [
@@ -53,6 +54,7 @@ import Testing
   }
 
   // decisive
+  // shows: hostile-connections
   @Test func `closes the oldest stranger for a new one, and never a host`() throws {
     var limits = ConnectionLimits()
     (limits.strangers, limits.untilGreeted) = (8, 600_000_000_000)
@@ -77,6 +79,7 @@ import Testing
     #expect(soon { verifier.server.connections == 0 })
   }
 
+  // shows: hostile-connections
   @Test func `speaks nothing older than TLS 1.3, and to no other kind of key`() throws {
     let verifier = try TestVerifier()
     let directory = try TemporaryDirectory()
@@ -157,6 +160,7 @@ import Testing
     #expect(verifier.asked.withLock { $0.isEmpty })
   }
 
+  // shows: hostile-connections
   @Test func `takes a frame that comes byte by byte, but not for ever`() throws {
     var limits = ConnectionLimits()
     (limits.workers, limits.workersOfOne) = (1, 1)
@@ -197,6 +201,7 @@ import Testing
     #expect(asked.withLock { $0 } == 1)
   }
 
+  // shows: fair-workers
   @Test func `has workers left while one host has all of its own`() throws {
     let (go, asked) = (Locked(false), Locked(0))
     var limits = ConnectionLimits()

@@ -50,6 +50,7 @@ import Testing
   }
 
   // decisive
+  // shows: empty-database
   @Test func `is answered by the one that knows it`() throws {
     let (strange, right) = (try TestVerifier(identity), try TestVerifier(identity))
     strange.known.withLock { $0 = [] }

@@ -41,6 +41,7 @@ import Testing
     #expect(!people.isHidden(name(102), from: pin, at: start + 25 * hour))
   }
 
+  // shows: who-is-enrolled
   @Test func `are no limit where many log in`() throws {
     let (pin, start) = (try #require(pin), sys_monotonic())
     for one in 0..<20_000 {
@@ -127,6 +128,7 @@ struct `A host that asks about many people` {
   }
 
   // decisive
+  // shows: who-is-enrolled
   @Test func `is told the same of everybody, and right codes are taken`() throws {
     let (alice, bob) = (try verifier.enroll(), try verifier.enroll())
     let carol = try verifier.enroll()

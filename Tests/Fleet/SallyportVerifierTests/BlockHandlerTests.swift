@@ -84,6 +84,7 @@ struct `Somebody who is blocked in a fleet` {
   }
 
   /// As a leaver, whose account lives on some hosts.
+  // shows: block-fleet
   @Test func `enrolls nowhere, and is refused at every level`() throws {
     let name = "leaver-\(UUID().uuidString)"
     #expect(try isDone(.level(.exempt(until: nil)), of: name))
@@ -112,6 +113,7 @@ struct `Somebody who is blocked in a fleet` {
 
   /// A lock keeps the block waiting, and the save of a login behind it.
   // decisive
+  // shows: block-fleet
   @Test func `is refused by a login that was decided before`() throws {
     let own = try OwnDatabase()
     let (one, two) = (try Verifier("one", in: own), try Verifier("two", in: own))

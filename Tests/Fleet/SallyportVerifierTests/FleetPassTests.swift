@@ -106,6 +106,7 @@ struct `A pass that enrolls in a fleet` {
     #expect(one.complaints.isEmpty && two.complaints.isEmpty)
   }
 
+  // shows: pass-enroll-fleet
   @Test func `is the last login's that claimed it, on any verifier, three times in all`() throws {
     let code = try give()
     #expect(try claim(code, 5, by: one).isAccepted && claim(code, 6, by: two).isAccepted)
@@ -116,6 +117,7 @@ struct `A pass that enrolls in a fleet` {
 
   /// A lock keeps both saves waiting, after both verifiers have loaded the same rows.
   // decisive
+  // shows: pass-enroll-fleet
   @Test func `makes one enrollment where two verifiers store one at once`() throws {
     #expect(try claim(try give(), 5, by: one).isAccepted)
     let record = try #require(try two.store(for: name).load(try account))
@@ -175,6 +177,7 @@ struct `A pass that enrolls in a fleet` {
     #expect(row.document.suspended.isEmpty)
   }
 
+  // shows: pass-enroll-fleet
   @Test func `is claimed on no host that may not enroll`() throws {
     let code = try give()
     let directory = try TemporaryDirectory()

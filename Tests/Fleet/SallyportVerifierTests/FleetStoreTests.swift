@@ -82,6 +82,7 @@ struct `The database of a fleet` {
 
   // MARK: rows that were tampered with
 
+  // shows: db-forged
   @Test(arguments: [
     "UPDATE state SET body = set_byte(body, 40, get_byte(body, 40) # 1) WHERE name = $1",
     "UPDATE enrollment SET body = set_byte(body, 40, get_byte(body, 40) # 1) WHERE name = $1",
@@ -102,6 +103,7 @@ struct `The database of a fleet` {
     #expect(try verifier.events(of: name).isEmpty)
   }
 
+  // shows: db-deleted
   @Test func `refuses a user whose rows are gone, where he has been seen`() throws {
     let name = try verifier.enroll()
     let user: Value = .bytes(Array(name.utf8))
@@ -111,6 +113,7 @@ struct `The database of a fleet` {
     #expect(verifier.complaints == ["ALERT: user=\(name): the rows are gone from the database"])
   }
 
+  // shows: db-old-state
   @Test func `takes every code up to now as used, where an older state was put back`() throws {
     let name = try verifier.enroll()
     let user: Value = .bytes(Array(name.utf8))
@@ -137,6 +140,7 @@ struct `The database of a fleet` {
     return String(repeating: "0", count: 6 - text.count) + text
   }
 
+  // shows: db-forged
   @Test func `refuses an older enrollment beside the state that is there`() throws {
     let name = try verifier.enroll()
     let user: Value = .bytes(Array(name.utf8))
@@ -190,6 +194,7 @@ struct `The database of a fleet` {
 
   // MARK: who is not enrolled
 
+  // shows: sql
   @Test func `verifies codes of strangers by a decoy, and says so in an event`() throws {
     for name in ["nobody-\(UUID().uuidString)", "x'; DROP TABLE event; --", "\\000 $1"] {
       #expect(try verifier.type(first, as: name) == .refused(.notEnrolled))
@@ -224,6 +229,7 @@ struct `The database of a fleet` {
     #expect(try verifier.type(first, as: text).isAccepted)
   }
 
+  // shows: db-deleted
   @Test func `does not take who was enrolled for not enrolled, where older rows were put back`()
     throws
   {
@@ -248,6 +254,7 @@ struct `The database of a fleet` {
 
   // MARK: two verifiers
 
+  // shows: fleet-one-use
   @Test(arguments: ["read committed", "serializable"])
   func `verifies again what another verifier has saved meanwhile`(isolation: String) throws {
     let level = isolation.replacing(" ", with: "\\\\ ")

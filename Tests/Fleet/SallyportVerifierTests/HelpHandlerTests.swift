@@ -132,6 +132,7 @@ struct `What helpers do for somebody of a fleet` {
   }
 
   // decisive
+  // shows: climb-numbers
   @Test func `is two passes, however many are asked for at once`() throws {
     let verifiers = [verifier, try Verifier("second")]
     let asked = try (0..<12).map { number in
@@ -145,6 +146,7 @@ struct `What helpers do for somebody of a fleet` {
   }
 
   // decisive
+  // shows: climb-numbers
   @Test func `lends once, however many lend at once`() throws {
     try lock()
     let verifiers = [verifier, try Verifier("second")]
@@ -156,6 +158,7 @@ struct `What helpers do for somebody of a fleet` {
     #expect(words.filter { $0 == "lent 5" }.count == 1, "\(words)")
   }
 
+  // shows: climb-numbers
   @Test func `is renewed by a week, and by no clock that goes back`() throws {
     let now = try Clock.now().seconds
     #expect(try word(pass()) == "done" && word(pass()) == "done")
@@ -170,6 +173,7 @@ struct `What helpers do for somebody of a fleet` {
     }
   }
 
+  // shows: climb-stricter
   @Test func `lends nothing to who is not locked, by the stricter of two policies`() throws {
     #expect(try word(lend) == "notLocked")
     var wide = policy
@@ -185,6 +189,7 @@ struct `What helpers do for somebody of a fleet` {
     #expect(found != "notLocked")
   }
 
+  // shows: climb-block
   @Test func `blocks with his passes, and lifts nothing that root has blocked`() throws {
     let store = verifier.store(for: name)
     let account = store.account(named: try user)
@@ -220,6 +225,7 @@ struct `What helpers do for somebody of a fleet` {
     #expect(verifier.acts.isEmpty)
   }
 
+  // shows: climb-numbers
   @Test func `is done for no host that may not enroll, and for no other enrollment`() throws {
     let all = [.show, lend, try pass(), .block(until: nil), .unblock] as [HelpOrder.Verb]
     for verb in all { #expect(try word(verb, enrolls: false) == "not served") }

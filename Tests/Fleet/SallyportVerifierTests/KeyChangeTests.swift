@@ -41,6 +41,7 @@ struct `A change of the fleet's key` {
     return (0..<rows.count).compactMap { rows.text($0, 0) }
   }
 
+  // shows: key-change
   @Test func `seals nothing before each verifier that is alive has the next key`() throws {
     #expect(try one.database.beginKey(patience: 0) == .lacking(["one", "two"]))
     #expect(try one.database.keyStanding().isAnnounced)
@@ -156,6 +157,7 @@ struct `A change of the fleet's key` {
   }
 
   // decisive
+  // shows: key-change
   @Test func `loses no backup code that a host has used, and waits for hosts`() throws {
     let directory = try TemporaryDirectory()
     let logins = RecentLogins()
@@ -207,6 +209,7 @@ struct `A change of the fleet's key` {
   }
 
   // decisive
+  // shows: key-change
   @Test func `waits for no host that is given up, whose backup codes are void`() throws {
     let pin = try #require(Pin([UInt8](repeating: 9, count: 32)))
     try addRows(pin)
@@ -231,6 +234,7 @@ struct `A change of the fleet's key` {
   }
 
   // decisive
+  // shows: key-replace
   @Test func `after a theft goes through no row, and while no verifier runs`() throws {
     let name = try one.enroll()
     #expect(try one.type("287082", as: name).isAccepted)

@@ -93,6 +93,7 @@ func twoKeys(_ next: UInt8 = 2) throws -> FleetKey {
 
 @Suite struct `A seal` {
   /// As docs/fleet-format.md has it; by Python's hmac and hashlib.
+  // shows: nonce
   @Test func `has a nonce that no other text has, where the random comes again`() throws {
     let one = SealingKey(
       id: 1, secret: try secret([UInt8](repeating: 7, count: FleetKey.length)))

@@ -261,6 +261,7 @@ struct `What a database has lost` {
     }
   }
 
+  // shows: fleet-clock
   @Test(arguments: [3_600_000, -3_600_000] as [Int64])
   func `stops a verifier that is alone, until both are the same again`(ahead: Int64) throws {
     let clock = PlantedClock(ahead: ahead)
@@ -282,6 +283,7 @@ struct `What a database has lost` {
   }
 
   // decisive
+  // shows: fleet-clock
   @Test func `stops a verifier whose clock was set, before anything is decided by it`() throws {
     let clock = PlantedClock(ahead: 0)
     let one = try Verifier("one", in: own, clock: clock.read)

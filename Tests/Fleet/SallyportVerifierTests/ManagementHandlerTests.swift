@@ -243,6 +243,7 @@ struct `Taking enrollments from hosts` {
   }
 
   /// Two verifiers, and hosts that push copies of one enrollment at the same time.
+  // shows: fleet-move
   @Test func `loses nothing that any of many at once has used`() throws {
     let second = ManagementHandler(try Verifier("move-2").database)
     let requests = try (0..<16).map { number -> Secret in
@@ -301,6 +302,7 @@ struct `Taking enrollments from hosts` {
   }
 
   // decisive
+  // shows: fleet-move
   @Test func `ends it once, also when asked again, and for nobody else`() throws {
     #expect(try ask(.put(try moving(), version: 0)) == .done)
     let burial = try burial()
@@ -351,6 +353,7 @@ struct `Taking enrollments from hosts` {
     _ = try copy(try fetch())
   }
 
+  // shows: secrets-out
   @Test func `gives nobody away to a host without that right, or who is not there`() throws {
     for expected: MoveAnswer in [.notAllowed, .standing(FleetStanding(.nobody, version: 0))] {
       let found = try fetch(isForced: true, enrolls: expected != .notAllowed)

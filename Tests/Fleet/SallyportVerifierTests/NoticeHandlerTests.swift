@@ -108,6 +108,7 @@ struct `What an owner is told in a fleet` {
     get throws { .added(try label("pixel"), UnixTime(1_700_086_400)) }
   }
 
+  // shows: owner-notice
   @Test func `is told once, on whatever verifier, and never used up by a thief's own phone`() throws
   {
     for _ in 0..<2 { #expect(try type("000000", from: 7)?.isAccepted == false) }
@@ -137,6 +138,7 @@ struct `What an owner is told in a fleet` {
   }
 
   /// Else a host could learn it of anybody, and use it up.
+  // shows: notice-host
   @Test func `is told on the host that has let her in, and of what let her in there`() throws {
     #expect(try type(try code())?.isAccepted == true)
     #expect(try told("phone", on: "web2") == nil)
@@ -147,6 +149,7 @@ struct `What an owner is told in a fleet` {
     #expect(try told("phone") == [try added])
   }
 
+  // shows: notice-host
   @Test func `is told of a pass, but not of where it was used`() throws {
     let (code, pass) = try Pass.fresh(of: 0xe0e0, from: Self.now, for: 7200, uses: 1)
     let authority = RecordAuthority(store: one.store(for: name))
@@ -164,6 +167,7 @@ struct `What an owner is told in a fleet` {
 
   /// By the verifier's clock: a host hides no phone behind a time of its own, and gives no pass
   /// that ends at another.
+  // shows: notice-host
   @Test func `is told of what a host brings, whatever time it says`() throws {
     let hidden = Authenticator(
       id: 3, name: try label("hidden"), parameters: .standard,

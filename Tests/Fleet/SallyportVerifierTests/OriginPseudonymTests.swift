@@ -22,6 +22,7 @@ import Testing
     .address(try #require(NumericAddress([192, 0, 2, last])))
   }
 
+  // shows: host-places
   @Test func `is a place of its own on each host`() throws {
     let places = [
       try context("web1", address(1)), try context("web2", address(1)),

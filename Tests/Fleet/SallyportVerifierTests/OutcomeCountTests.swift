@@ -75,6 +75,7 @@ struct `What came of codes` {
   }
 
   // decisive
+  // shows: free-refusals
   @Test func `is no event beyond ten a minute where it costs the host nothing`() throws {
     let name = try one.enroll()
     try type("000000", as: "nobody", uid: nil, on: one, times: 25)
@@ -92,6 +93,7 @@ struct `What came of codes` {
     #expect(counted.map(\.count) == [5, 25, 12])
   }
 
+  // shows: free-refusals
   @Test func `is written again a minute later, and there is one alert an hour`() {
     let (counts, host, minute) = (HostCounts(), Array("web1".utf8), UInt64(60_000_000_000))
     func take(at now: UInt64) -> (written: Int, news: Int) {

@@ -66,6 +66,7 @@ struct `The policy of a fleet` {
   }
 
   // decisive
+  // shows: host-policy
   @Test func `is changed by one of two at once`() throws {
     let one = try begun()
     let former = try one.database.newestPolicy()
@@ -76,6 +77,7 @@ struct `The policy of a fleet` {
   }
 
   // decisive
+  // shows: host-policy
   @Test(
     arguments: [
       "DELETE FROM policy", "DELETE FROM policy WHERE serial = 2",
@@ -95,6 +97,7 @@ struct `The policy of a fleet` {
     #expect(try one.ask(right, [.bytes(Array(Self.next.utf8))]).number(0, 0) == 1)
   }
 
+  // shows: host-policy
   @Test func `is stored by nobody without the key`() throws {
     let one = try begun()
     _ = try one.ask("INSERT INTO policy SELECT 2, at, author, 'x', seal FROM policy")

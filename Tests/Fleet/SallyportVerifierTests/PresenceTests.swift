@@ -47,6 +47,7 @@ private func start(_ random: UInt8, _ number: UInt64) -> HostStart {
   }
 
   // decisive
+  // shows: host-put-back
   @Test func `is found where its disk was put back, at a start and while it ran`() {
     check([
       (start(1, 5), 0, .fine), (start(1, 8), 60, .fine), (start(2, 6), 60, .again),
@@ -61,6 +62,7 @@ private func start(_ random: UInt8, _ number: UInt64) -> HostStart {
   }
 
   // decisive
+  // shows: host-put-back
   @Test func `is found where there are two of it, whichever is ahead`() {
     check([
       (start(1, 5), 0, .fine), (start(2, 6), 60, .fine), (start(1, 5), 60, .again),
@@ -83,6 +85,7 @@ private func start(_ random: UInt8, _ number: UInt64) -> HostStart {
 @Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
 struct `A host that was put back` {
   // decisive
+  // shows: host-put-back
   @Test func `has neither rights nor a reserve until root accepts it, and its people log in`()
     throws
   {

@@ -80,6 +80,7 @@ struct `What a host asks about its reserve` {
     try verifier.store().load(Account(name: name, uid: nil))?.state.backupCodes?.used
   }
 
+  // shows: receipts
   @Test func `gives the codes of who has just logged in there, and nothing else of him`() throws {
     let name = try enroll()
     #expect(try ask(.fetch(name, receipt: nil), as: web) == ReserveAnswer.none)
@@ -99,6 +100,7 @@ struct `What a host asks about its reserve` {
   }
 
   // decisive
+  // shows: receipts
   @Test func `gives nothing for a row that somebody has put into the table of events`() throws {
     let name = try enroll()
     _ = try verifier.ask(
@@ -108,6 +110,7 @@ struct `What a host asks about its reserve` {
   }
 
   // decisive
+  // shows: reserve-goes-up
   @Test func `takes a code that was used there for used, everywhere and once`() throws {
     let name = try enroll()
     let section = try fetched(name)
@@ -125,6 +128,7 @@ struct `What a host asks about its reserve` {
     }
   }
 
+  // shows: receipts
   @Test func `believes nothing of a host without a receipt of its own`() throws {
     let name = try enroll()
     let section = try fetched(name)
@@ -167,6 +171,7 @@ struct `What a host asks about its reserve` {
 
   /// Where they are restored, or the older ones believed after all, what was used on the host would
   /// be good again.
+  // shows: block-fleet
   @Test func `has a host delete who is blocked, and takes what was used before`() throws {
     let name = try enroll()
     let section = try fetched(name)

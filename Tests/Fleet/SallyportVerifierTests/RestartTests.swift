@@ -40,6 +40,7 @@ struct `A verifier that is started again` {
       [.text(Array(String(seconds).utf8)), .text(Array(name.utf8))])
   }
 
+  // shows: db-restore
   @Test(arguments: [Verifier.copied, ["state"], ["enrollment", "state"]])
   func `finds that rows went back meanwhile, and no code of before counts`(_ tables: [String])
     throws
@@ -118,6 +119,7 @@ struct `A verifier that is started again` {
     #expect(try one.distrust() == 0)
   }
 
+  // shows: db-restore
   @Test func `waits for the one that was there longer`() throws {
     let one = try start("one")
     let two = try start("two")
@@ -189,6 +191,7 @@ struct `A verifier that is started again` {
     }
   }
 
+  // shows: db-restore
   @Test(arguments: [false, true])
   func `says nothing where its own machine was put back, and asks who is there`(_ isThere: Bool)
     throws

@@ -93,6 +93,7 @@ struct `A host that rests` {
   }
 
   // decisive
+  // shows: host-put-back
   @Test func `rests also where the database forgets it, until root accepts it`() throws {
     let known = try revocations()
     let presences = Presences(database: verifier.database, revocations: known)
@@ -140,6 +141,7 @@ struct `A host that rests` {
   }
 
   // decisive
+  // shows: host-put-back
   @Test func `has no rights where it goes on asking and says its start no more`() throws {
     let known = try revocations()
     let presences = Presences(database: verifier.database, revocations: known)

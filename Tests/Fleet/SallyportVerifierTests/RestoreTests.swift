@@ -106,6 +106,7 @@ private final class PutBack {
 @Suite(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
 struct `Rows that are put back under verifiers that run` {
   /// The second one has seen none of these people, and so has nothing to know them by.
+  // shows: db-restore
   @Test(arguments: [
     PutBack.copied, ["enrollment", "state"], ["state"], ["worker"], ["worker", "state", "fleet"],
   ])
@@ -189,6 +190,7 @@ struct `Rows that are put back under verifiers that run` {
     #expect(one.database.fleet(rows, 0, from: 4, since: now) == nil)
   }
 
+  // shows: db-restore
   @Test func `concern one person where no other row went back, and all where another did`() throws {
     let fleet = try PutBack()
     let (one, two) = (fleet.one, fleet.two)
@@ -251,6 +253,7 @@ struct `Rows that are put back under verifiers that run` {
   }
 
   /// As an administrator makes it who has only the key, or somebody without it.
+  // shows: db-restore
   @Test(arguments: ["NULL", "sha256(incarnation)"])
   func `are no other database, which waits for who adopts it`(_ spoiled: String) throws {
     let (own, other) = (try OwnDatabase(), try OwnDatabase())

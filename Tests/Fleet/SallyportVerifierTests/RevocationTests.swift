@@ -45,6 +45,7 @@ struct `A host that was revoked` {
   private var hosts: [String] { get throws { try table.hosts().map(\.name) } }
 
   // decisive
+  // shows: revoked
   @Test func `brings no revoked host back by a row or an invitation that is put back`() throws {
     let file = try TemporaryDirectory()
     let path = file.path + "/revoked"
@@ -151,6 +152,7 @@ struct `A host that was revoked` {
   }
 
   // decisive
+  // shows: revoked
   @Test func `stays out where the database hid it from who revoked it`() throws {
     let hosts = Hosts(verifier.database)
     for (number, hidden): (UInt8, String) in [
@@ -180,6 +182,7 @@ struct `A host that was revoked` {
   }
 
   // decisive
+  // shows: revoked
   @Test func `takes no other host with it, where its row has the key of that one`() throws {
     let hosts = Hosts(verifier.database)
     let other = HostRow(name: Array("web2".utf8), key: key(7), enrolls: true, joined: 1)
@@ -238,6 +241,7 @@ struct `A host that was revoked` {
     #expect(!soon(within: 35) { told() > 1 })
   }
 
+  // shows: revoked
   @Test func `refuses no host by a revocation that was made without the key`() throws {
     #expect(try join(1))
     let pin = try #require(Pin(key(1)))

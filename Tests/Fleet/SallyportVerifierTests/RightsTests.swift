@@ -69,7 +69,7 @@ struct `The rights of a host` {
       .number(0, 0)
   }
 
-  // decisive
+  // decisive; shows: secrets-out
   @Test func `are apart: none gives what another one does`() throws {
     let name = try #require(UserName(Array(try verifier.enroll().utf8)))
     let changes: [Secret?] = [
@@ -98,7 +98,7 @@ struct `The rights of a host` {
     #expect(try answer(RightsRequest().encoded(), asker(HostRights())) != [])
   }
 
-  // decisive
+  // decisive; shows: host-rights
   @Test func `are counted over all verifiers, with the change itself`() async throws {
     let other = try Verifier("rights2", in: own)
     let names = try (0..<8).map { _ in try #require(UserName(Array(try verifier.enroll().utf8))) }
@@ -138,7 +138,7 @@ struct `The rights of a host` {
     #expect(try verifier.ask("SELECT n FROM spent WHERE kind = 2").number(0, 0) == 1)
   }
 
-  // decisive
+  // decisive; shows: secrets-out
   @Test func `let no more secrets out than they say, each with its event`() throws {
     let names = try (0..<12).map { _ in try #require(UserName(Array(try verifier.enroll().utf8))) }
     let asker = asker(HostRights([.takes]))
@@ -233,7 +233,7 @@ struct `The rights of a host` {
     return found.rights
   }
 
-  // decisive
+  // decisive; shows: host-rights
   @Test func `that were taken do not come back with the row that gave them`() throws {
     try join([.enrolls, .changes])
     #expect(rights() == HostRights([.enrolls, .changes]))
@@ -262,7 +262,7 @@ struct `The rights of a host` {
     #expect(rights(remembered) == HostRights([.takes]))
   }
 
-  // decisive
+  // decisive; shows: host-rights
   @Test func `of a row from before are all of them until they are changed`() throws {
     let row = HostRow(name: host.bytes, key: pin.bytes, enrolls: true, joined: 1)
     _ = try verifier.ask(
@@ -366,7 +366,7 @@ struct `The rights of a host` {
     ).token
   }
 
-  // decisive
+  // decisive; shows: host-rights
   @Test func `that were taken do not come back with an invitation, open or used`() throws {
     let used = try invite([.changes, .takes])
     guard case .welcome = try joins(by: used) else {
@@ -385,7 +385,7 @@ struct `The rights of a host` {
     for token in [open, other] { #expect(try joins(by: token) == .refused(.unknownToken)) }
   }
 
-  // decisive
+  // decisive; shows: host-rights
   @Test func `that were taken do not come back where somebody deletes the host`() throws {
     let token = try invite([.takes])
     guard case .welcome = try joins(by: token) else {

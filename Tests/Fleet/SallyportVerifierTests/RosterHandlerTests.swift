@@ -112,6 +112,7 @@ struct `What a host is told of many people at once` {
   }
 
   // decisive
+  // shows: secrets-out
   @Test func `is the same of all where the host may not enroll`() throws {
     let own = try verifier.enroll()
     try set(.exempt(until: nil), of: "none")

@@ -33,6 +33,7 @@ private func key(_ byte: UInt8 = 7, id: UInt32 = 0x0102_0304) throws -> FleetKey
     #expect(text(try key().open(sealed, .state(version: 5), of: alice)) == "the state of alice")
   }
 
+  // shows: db-forged
   @Test func `is refused for another user, column, version or key`() throws {
     let sealed = try key().seal(try secret("text"), .state(version: 5), of: alice)
     #expect(throws: SealFault.forged) { try key().open(sealed, .state(version: 5), of: bob) }

@@ -78,6 +78,7 @@ struct `What a host has used up` {
 
   /// Two verifiers go by two windows, as for some seconds after root has given more.
   // decisive
+  // shows: host-rights
   @Test func `does not begin again where one verifier has former rights still`() throws {
     let now = try SallyportSystem.Clock.now().seconds
     let both = [3600, 7200].map { time in
@@ -168,6 +169,7 @@ struct `What a host has used up` {
   }
 
   // decisive
+  // shows: host-rights
   @Test func `is never so much by people's own changes that root cannot block them`() throws {
     let name = try name()
     let asker = asker(.changes, .init(daily: 4))

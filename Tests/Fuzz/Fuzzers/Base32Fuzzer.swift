@@ -3,6 +3,7 @@ import OneTimePassword
 extension Fuzzer {
   /// Any text is bytes that encode to a text of the same bytes, or an error with its place; any
   /// bytes encode to a text that reads as they were.
+  // shows: hostile-uri
   static let base32 = Fuzzer(name: "base32") { input in
     do throws(Base32.Error) {
       let bytes = try Base32.decode(secret(input))

@@ -4,6 +4,7 @@ import SallyportCore
 extension Fuzzer {
   /// What reads as an enrollment keeps every rule and writes to a text that reads to the same;
   /// what does not gives a line of the text and a reason.
+  // shows: damage
   static let enrollment = Fuzzer(name: "enrollment") { input in
     let enrollment: Enrollment
     do throws(SettingsError) {

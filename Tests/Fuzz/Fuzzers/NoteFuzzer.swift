@@ -6,6 +6,7 @@ extension Fuzzer {
   /// What is kept of a user without an enrollment: what reads writes to a text that reads to the
   /// same; cut off anywhere that text reads to the same or not at all, so that nobody passes for
   /// lack of a line.
+  // shows: notes
   static let note = Fuzzer(name: "note") { input in
     let (user, note): (UserName, UserNote)
     do throws(SettingsError) {

@@ -4,6 +4,7 @@ import SallyportAdministration
 extension Fuzzer {
   /// What reads as a URI writes to one that reads to the same authenticator, complete or for a QR
   /// code; what does not gives a reason.
+  // shows: hostile-uri
   static let otpauthURI = Fuzzer(name: "otpauth-uri") { input in
     let uri: OtpauthURI
     do throws(OtpauthURI.Error) {

@@ -7,6 +7,7 @@ extension Fuzzer {
   /// The first byte chooses a login, the rest is the policy file. A file is broken for all logins
   /// or for none, with a line and what was found there; a whole one keeps every bound, says nothing
   /// loose that does not stand in it, and in doubt about groups is as strict as either answer.
+  // shows: policy-mistake
   static let policy = Fuzzer(name: "policy") { input in
     var input = Input(input)
     let login = Visitor(input.byte())

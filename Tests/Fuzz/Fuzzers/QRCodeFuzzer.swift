@@ -5,6 +5,7 @@ extension Fuzzer {
   /// Up to the bound there is a code, of one of the sizes that codes have, with its three finders
   /// and its timing pattern; above it there is none. The library ends the process where one of its
   /// assertions does not hold.
+  // shows: qr-code
   static let qrCode = Fuzzer(name: "qr-code") { input in
     guard let code = QREncoder.encode(secret(input)) else {
       must(!(1...929).contains(input.count), "no code of \(input.count) bytes")

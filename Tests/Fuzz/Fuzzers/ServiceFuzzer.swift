@@ -4,6 +4,7 @@ import SallyportCore
 extension Fuzzer {
   /// What reads as a request has values that a policy file, an enrollment and a login can have, and
   /// is written the same.
+  // shows: own-account
   static let serviceRequest = Fuzzer(name: "service-request") { input in
     guard let request = LoginQuestion.decode(secret(input)) else { return }
     must((1...255).contains(request.name.count) && request.service.count <= 255, "the names")

@@ -4,6 +4,7 @@ extension Fuzzer {
   /// Files of pam.d, parted by a line of two equals signs: the service, `one`, `two`. Whatever they
   /// hold is read and walked to an end, each entry and each fault has a line that is there, and a
   /// stack in which every module refuses lets nobody in.
+  // shows: enroll-after-yes
   static let stack = Fuzzer(name: "stack") { input in
     let files = input.parts(at: Array("\n==\n".utf8))
     let stack = parsed(files)

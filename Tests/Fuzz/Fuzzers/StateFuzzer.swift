@@ -4,6 +4,7 @@ import SallyportCore
 extension Fuzzer {
   /// The first byte says what the rest is: the bytes of a file, or two states that are put into
   /// slots with a right checksum, which no mutation would find.
+  // shows: power-cut, damage
   static let state = Fuzzer(name: "state") { input in
     var input = Input(input)
     let kind = input.byte()

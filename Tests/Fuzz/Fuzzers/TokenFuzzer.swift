@@ -6,6 +6,7 @@ import SallyportImport
 extension Fuzzer {
   /// A vendor's list of tokens: what is taken is within every range, no serial number twice; what
   /// is not has its line.
+  // shows: token-list
   static let tokenList = Fuzzer(name: "token-list") { input in
     let all = secret(input)
     for form in [nil, SecretForm.base32, .hexadecimal] {
@@ -32,6 +33,7 @@ extension Fuzzer {
 
   /// A file of the inventory of tokens: what reads keeps its rules and writes to a text that reads
   /// to the same, what does not has its line.
+  // shows: token-list
   static let token = Fuzzer(name: "token") { input in
     let read: Token
     do throws(SettingsError) {
@@ -62,6 +64,7 @@ extension Fuzzer {
 
   /// A key container, plain and by a key: what is taken is within every range, no serial number
   /// twice; what is not has its line.
+  // shows: key-container
   static let keyContainer = Fuzzer(name: "key-container") { input in
     let key = secret([UInt8](repeating: 0x12, count: 16))
     for by in [nil, ContainerSecret.key(key), .passphrase(key)] {

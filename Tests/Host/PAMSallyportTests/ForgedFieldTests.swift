@@ -102,6 +102,7 @@ private struct Waiting: Caller {
     ("attempt: gives back", { $0.role = .last(givingBack: charge) }),
   ]
 
+  // shows: own-account
   @Test(arguments: forgeries.indices)
   func `changes nothing of whose account, policy and origin it is`(index: Int) throws {
     let (what, forge) = Self.forgeries[index]
@@ -116,6 +117,7 @@ private struct Waiting: Caller {
     #expect(honest.lines.allSatisfy { $0.contains("origin=local") })
   }
 
+  // shows: own-account
   @Test(arguments: ["bob", "root", "ALICE", "alice ", "nobody-here", "../alice", "\0"])
   func `is a name that is not the peer's own, and nothing is said or done`(name: String) throws {
     var fields = Fields()
@@ -128,6 +130,7 @@ private struct Waiting: Caller {
     #expect(try store.stateOfAlice() == course.state)
   }
 
+  // shows: own-account
   @Test func `is a right name, and the peer another user`() throws {
     for user in [0, 1001, 65_534, UInt32.max] {
       let answers = try Self.course(of: Fields(), user: user).answers
@@ -135,6 +138,7 @@ private struct Waiting: Caller {
     }
   }
 
+  // shows: own-account
   @Test func `is a verb that changes what is kept, and it is not done`() throws {
     let store = try TestStore()
     try store.enrollAlice()

@@ -12,6 +12,7 @@ import Testing
       .map(\.short)
   }
 
+  // shows: enroll-after-yes, common-faults
   @Test func `a stack has these findings and no others`() throws {
     let text = try textOfSources("Tests/Vectors/stacks.txt")
     let cases = text.components(separatedBy: "\n\n").dropFirst()

@@ -35,6 +35,7 @@ import Testing
     } == .success
   }
 
+  // shows: enable-admits
   @Test func `a right code lets in whom the stack let in before, and nobody else`() throws {
     let machine = try PamFiles([:])
     let directory = StackDirectory(root: machine.root)

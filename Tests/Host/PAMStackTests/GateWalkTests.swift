@@ -11,6 +11,7 @@ import Testing
     return machine
   }
 
+  // shows: gate
   @Test func `is no success where nobody has said anything`() throws {
     let machine = try fedora()
     try machine.write(
@@ -31,6 +32,7 @@ import Testing
     #expect(machine.analysis("x").differences.contains { $0.isCodeAlone })
   }
 
+  // shows: gate
   @Test func `lets nobody in whom the stack refused without it`() throws {
     let machine = try fedora()
     // Nothing here says yes but pam_permit of the gate.

@@ -49,6 +49,7 @@ import Testing
     return verdict == .success
   }
 
+  // shows: after-key
   @Test func `each gets in by two factors, and by neither of them alone`() throws {
     let machine = try PamFiles()
     let change = try planner(machine).enable(options)

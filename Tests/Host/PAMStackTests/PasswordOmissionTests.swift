@@ -28,6 +28,7 @@ import Testing
     #expect(try machine.content() == before)
   }
 
+  // shows: key-and-code
   @Test(arguments: ["pam_faillock", "pam_access", "pam_fprintd", "pam_custom"])
   func `leaves no other module out with it, unseen`(module: String) throws {
     var files = Stacks.debian
@@ -38,6 +39,7 @@ import Testing
     }
   }
 
+  // shows: key-and-code
   @Test func `is not for services that have no key`() throws {
     var files = Stacks.debian
     files["cockpit"] = "@include sshd"

@@ -2,6 +2,7 @@ import Testing
 
 /// Our walk against the libpam that is installed here.
 @Suite(.serialized) struct `Our walk beside libpam` {
+  // shows: enroll-after-yes, walk
   @Test func `the walk gives libpam's verdict on stacks by chance`() throws {
     let real = try RealLibpam()
     var seen: Set<Int> = []

@@ -28,6 +28,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-block
   @Test(arguments: [
     "", "# Sallyport\n# helper = carol\n", "# helper = \n", "#helper = carol\n",
     "# helper = a\tb\n",

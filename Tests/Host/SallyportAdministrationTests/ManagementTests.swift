@@ -210,6 +210,7 @@ import Testing
     }
   }
 
+  // shows: frozen-login
   @Test func `Commands wait for each other no longer than the bound`() throws {
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 10_000_000))
     let users = try Descriptor(Path(scratch.users), sys_as_directory)

@@ -16,6 +16,7 @@ import Testing
   }
 
   // decisive
+  // shows: fleet-move
   @Test func `is refused by his files once he is marked, and known by them without the mark`()
     throws
   {

@@ -46,6 +46,7 @@ import Testing
     }
   }
 
+  // shows: notes
   @Test func `require by the name or the uid, and exempt by both`() throws {
     let scratch = try Scratch()
     let store = scratch.store

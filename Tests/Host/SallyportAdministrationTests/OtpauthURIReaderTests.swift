@@ -169,6 +169,7 @@ private func names(_ uri: OtpauthURI) -> [String] {
   }
 
   /// Mutations of good URIs, and every prefix of one: an answer each time, never a trap.
+  // shows: hostile-uri
   @Test func `of any bytes is read or refused`() throws {
     var random = Seeded(4)
     let good = Array(

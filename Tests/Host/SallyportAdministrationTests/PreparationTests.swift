@@ -10,6 +10,7 @@ import Testing
 private func mode(_ path: String) throws -> UInt32 { try facts(at: Path(path)).mode }
 
 @Suite struct `Preparing a store` {
+  // shows: store-closed
   @Test func `Everything that is made is the owner's alone, whatever the umask says`() async {
     await #expect(processExitsWith: .success) {
       // Without root a directory that is made with no permission at all cannot be opened any more.
@@ -65,6 +66,7 @@ private func mode(_ path: String) throws -> UInt32 { try facts(at: Path(path)).m
     #expect(try scratch.store.load(account("alice")) != nil)
   }
 
+  // shows: frozen-login
   @Test
   func `What is being made without the lock of commands is wiped when it is old and nobody has it`()
     throws

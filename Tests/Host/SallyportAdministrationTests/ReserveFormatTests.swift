@@ -77,6 +77,7 @@ import Testing
   }
 
   // decisive
+  // shows: stolen-host
   @Test func `has no authenticator, no scratch code, no uid, and never lacks its codes`() throws {
     var random = Seeded(8)
     for _ in 0..<50 {

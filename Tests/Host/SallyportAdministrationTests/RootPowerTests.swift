@@ -32,6 +32,7 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
 }
 
 @Suite struct `Whether the rules of a machine make somebody root` {
+  // shows: climb-root
   @Test(arguments: [
     "bob ALL=(ALL) ALL", "BOB ALL=(ALL) /bin/ls", "bob ALL=(carol) NOPASSWD: /usr/bin/x",
     "carol, bob web=ALL", "carol , !bob\tALL = ALL", "#1002 ALL=ALL", "ALL ALL=(ALL) ALL",
@@ -74,6 +75,7 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
   }
 
   // decisive
+  // shows: climb-root
   @Test(arguments: [
     "x", "?", "+web ALL=ALL", "%:AD\\\\x ALL=ALL", "%#100 ALL=ALL", "\"bob ALL=ALL",
     "User_Alias A", "User_Alias A = b x", "Defaultsx", "#include", "@include \"a b\"",
@@ -88,6 +90,7 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
   }
 
   // decisive
+  // shows: climb-root
   @Test func `is not known where rules are not read`() throws {
     let places: [([String: String], Set<String>)] = [
       ([:], ["/etc/sudoers"]), (["/etc/sudoers": "@includedir /etc/d\n"], ["/etc/d"]),
@@ -153,6 +156,7 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
     #expect(try power(rules(["/etc/sudo.conf": text])) == .none)
   }
 
+  // shows: climb-root
   @Test func `is yes where doas permits him anything`() throws {
     for text in [
       "permit bob", "permit nopass keepenv :ops as carol cmd /bin/ls", "permit persist 1002",
@@ -171,6 +175,7 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
       + "{ return polkit.Result.\(result); } });"
   }
 
+  // shows: climb-root
   @Test func `is yes where polkit has him as an administrator, or a rule lets him do something`()
     throws
   {
@@ -198,6 +203,7 @@ private func power(_ names: RootNames, in groups: [String] = [], name: String = 
   }
 
   // decisive
+  // shows: climb-root
   @Test func `is yes in a group that is root by another name, and for uid 0 and group 0`() throws {
     for group in RootPower.groups {
       #expect(try power(rules([:]), in: [group]) == .some("group \(group)"))

@@ -86,6 +86,7 @@ import Testing
     #expect(try lines("1970-01") == ["far behind"])
   }
 
+  // shows: true-log
   @Test func `Is not written through a link, a pipe or what others can read`() throws {
     try store.append(acts: ["a"], month: "2026-11")
     let other = "\(scratch.path)/other"

@@ -116,6 +116,7 @@ import Testing
 
   // MARK: from hand to hand
 
+  // shows: token-hands
   @Test func `gives nothing back that was shown`() throws {
     let now = UnixTime(1_772_530_000)
     let step = timeStep(at: now.seconds, period: 30)

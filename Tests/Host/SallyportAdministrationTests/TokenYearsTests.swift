@@ -79,6 +79,7 @@ import Testing
     return use
   }
 
+  // shows: held-codes
   @Test(arguments: [2.0, -2.0, 0.5, -0.5, 0], [1, 2] as [UInt64])
   func `logs in once a week without a resync`(perDay: Double, seed: UInt64) throws {
     #expect(try years(every: 7, perDay, seed) == (0, 0, 156))
@@ -92,6 +93,7 @@ import Testing
   }
 
   /// Typed late, by one who sits between: by as much as is still accepted, or by a fixed time.
+  // shows: held-codes
   @Test(arguments: [30, 59, nil] as [Int64?])
   func `is walked by eleven late codes a day no faster than a clock drifts`(late: Int64?) throws {
     let device = Device()
@@ -106,6 +108,7 @@ import Testing
     if late == nil { #expect(machine.offset < -700) }
   }
 
+  // shows: held-codes
   @Test(arguments: [100, -100, 3600, -3600] as [Int64])
   func `does not learn in a day what the clock of the machine is wrong by`(wrong: Int64) throws {
     let device = Device()
@@ -125,6 +128,7 @@ import Testing
     #expect(machine.offset.magnitude <= 2)
   }
 
+  // shows: held-codes
   @Test(arguments: [0, 6000, -6000] as [Int32])
   func `has as many accepted steps as a phone, and a wrong code costs the same`(offset: Int32)
     throws
@@ -144,6 +148,7 @@ import Testing
   }
 
   /// Whatever is typed, and anybody may: of one token no code is accepted twice.
+  // shows: held-codes
   @Test(arguments: 1...24 as ClosedRange<UInt64>)
   func `has no code accepted twice`(seed: UInt64) throws {
     var random = Seeded(seed)

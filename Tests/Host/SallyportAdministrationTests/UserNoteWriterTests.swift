@@ -53,6 +53,7 @@ import Testing
   }
 
   /// Otherwise somebody who is `required` would pass for a file that lost its end.
+  // shows: notes
   @Test func `that lost its tail is refused, at whichever byte`() throws {
     let name = try #require(UserName("alice".utf8))
     for level in [

@@ -205,6 +205,7 @@ import Testing
     #expect(try bench.content().isEmpty)
   }
 
+  // shows: enroll-cut
   @Test func `A signal after the right code still changes nothing`() throws {
     let terminal = FakeTerminal([shownCode(at: bench.now)])
     terminal.lateSignal = 2

@@ -328,6 +328,7 @@ struct Level: Decodable, Equatable {
     #expect(bench.run("forget", "--user", "alice", "--allow-missing").status == 66)
   }
 
+  // shows: remembered-place
   @Test(arguments: ["add", "remove", "backup-codes", "resync", "enroll", "rename", "unlock"])
   func `Are forgotten with every change of what a code is`(_ verb: String) throws {
     let phone = try bench.enroll()

@@ -123,6 +123,7 @@ import Testing
     #expect(shown.acts.map(\.time) == ["2026-03-03T09:00:00Z", "2026-03-03T09:10:00Z"])
   }
 
+  // shows: log-flood
   @Test func `Reads a month that is full, and says whose acts are more`() throws {
     try enroll()
     func lines(_ name: String, _ count: Int) -> [String] {
@@ -150,6 +151,7 @@ import Testing
   }
 
   /// Only root writes there; what a name or a crash left is still no line and no escape.
+  // shows: true-log
   @Test func `Shows nothing of a hostile value as it is, and says what it cannot read`() throws {
     try enroll()
     let name = "authenticator=a%0Aact%3Dx%1B[2J"

@@ -165,6 +165,7 @@ import Testing
   }
 
   // decisive
+  // shows: true-log
   @Test func `Shows no line that anybody but a host of root's wrote`() throws {
     let forged = [
       try entry(Self.accepted, user: "1000"), try entry(Self.accepted, of: "/usr/bin/logger"),
@@ -261,6 +262,7 @@ import Testing
   }
 
   // decisive
+  // shows: log-flood
   @Test func `Loses no login of a user to what others, or her refusals, write`() throws {
     let others = "pam_sallyport(sshd:auth): code accepted: user=alice2 authenticator=\"phone\" "
     let wrong = "pam_sallyport(sshd:auth): refused: reason=wrong-code user=a.lice+x origin=local"

@@ -95,6 +95,7 @@ import Testing
   ]
 
   /// An assertion of the library that did not hold would end the process.
+  // shows: qr-code
   @Test func `Every length up to the bound has the smallest code, and no other has one`() throws {
     for bytes in [Int](0...931) + [2953, 2954, 3917, 3918, 4096, 40000, 1 << 20] {
       let content = (0..<bytes).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ bytes) }
@@ -114,6 +115,7 @@ import Testing
   }
 
   /// 64 bytes of issuer and account, each written with three, and a key of 128 bytes.
+  // shows: qr-code
   @Test func `The longest URI has a code`() throws {
     let label = [UInt8](repeating: UInt8(ascii: "/"), count: Label.maximumLength)
     let parameters = try #require(CodeParameters(type: .hotp, algorithm: .sha512, digits: .eight))

@@ -158,6 +158,7 @@ import Testing
     }
   }
 
+  // shows: token-hands
   @Test func `go from hand to hand, and no code is good again`() throws {
     #expect(imported("77,\(key)\n").status == 0)
     let first = assign("alice", [try code(0)])
@@ -226,6 +227,7 @@ import Testing
     #expect(bench.run("status", "alice", "--allow-missing").answer.contains("77"))
   }
 
+  // shows: token-hands
   @Test func `that are assigned and not had are first taken back`() throws {
     #expect(imported("77,\(key)\n").status == 0)
     // As a crash between the two writes leaves it.
@@ -291,6 +293,7 @@ import Testing
     #expect(try token().holder?.user.text == "bob")
   }
 
+  // shows: token-hands
   @Test func `are given to one of two who get them at once`() throws {
     #expect(imported("77,\(key)\n").status == 0)
     // While the command waits for the code, another one gives it to carol.

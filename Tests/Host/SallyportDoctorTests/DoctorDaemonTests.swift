@@ -123,6 +123,7 @@ import Testing
     ),
   ]
 
+  // shows: listener
   @Test(arguments: faults.indices) func `What is wrong with it locks out who asks it`(index: Int) {
     let (what, change, idle, asked) = Self.faults[index]
     #expect(Self.findings(of: ["sshd"]) { change(&$0) }.wrong == [idle], "\(what)")

@@ -29,6 +29,7 @@ import Testing
 
   @Test func `all of which ask bring nothing`() { #expect(ways() == []) }
 
+  // shows: service-family
   @Test(arguments: [("sudo", "sudo"), ("sudo-i", "sudo -i")])
   func `sudo's own names count as if sudoers named them`(service: String, way: String) throws {
     try fake.write("/etc/pam.d/\(service)", open)

@@ -98,6 +98,7 @@ struct KeyCase: CustomTestStringConvertible {
     }
   }
 
+  // shows: no-keys
   @Test(arguments: KeyCase.all) func `A key is where sshd looks for it`(item: KeyCase) throws {
     answer("sshd -T", item.settings)
     for (path, text) in item.files { try fake.write(path, text) }
@@ -105,6 +106,7 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(facts("alice").people.map(\.hasKey) == [expected])
   }
 
+  // shows: no-keys
   @Test func `Where nobody who is enrolled has a key that sshd asks for, nobody gets in`() throws {
     try fake.write("/etc/ssh/sshd_config", "AuthenticationMethods publickey,keyboard-interactive\n")
     answer()
@@ -151,6 +153,7 @@ struct KeyCase: CustomTestStringConvertible {
       .filter { $0.id == "ssh-passwords" }
   }
 
+  // shows: no-keys
   @Test func `Where sshd's stack asks for a password, a user without one is named, and is out`() {
     let one = passwords([true, false])
     #expect(one.wrong == ["ssh-passwords warning"])
@@ -187,6 +190,7 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(facts.people.map(\.hasPassword) == [true, false, false, false])
   }
 
+  // shows: no-keys
   @Test(arguments: [
     ("auth required pam_unix.so\nauth required pam_sallyport.so", true),
     (
@@ -351,6 +355,7 @@ struct KeyCase: CustomTestStringConvertible {
     #expect(diagnosis.lockedOut.isEmpty)
   }
 
+  // shows: common-faults
   @Test func `Without PAM its stacks say nothing of sshd`() {
     let diagnosis = Healthy.diagnosis {
       $0.ssh = Healthy.ssh("usepam no")

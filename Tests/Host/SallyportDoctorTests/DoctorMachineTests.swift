@@ -112,6 +112,7 @@ import Testing
     """
   }
 
+  // shows: clock-jump
   @Test(arguments: vouched.indices) func `Who signs the time is told by the keeper`(index: Int) {
     let (program, answer, more, expected) = `Doctor on clock, module and people`.vouched[index]
     #expect(ClockFacts.isAuthenticated(program, answer, more) == expected)

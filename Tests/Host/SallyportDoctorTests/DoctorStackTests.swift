@@ -130,6 +130,7 @@ struct StackCase: CustomTestStringConvertible {
     return StackFindings(service, ssh: nil).all
   }
 
+  // shows: enable-admits
   @Test(arguments: StackCase.all) func `Each stack has its findings`(item: StackCase) throws {
     let found = try findings(item.stack)
     #expect(found.wrong == item.wrong)

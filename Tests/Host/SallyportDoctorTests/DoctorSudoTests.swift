@@ -15,6 +15,7 @@ import Testing
     return SudoFindings(sudoers: Sudoers(of: fake.machine), lines: lines, enrolled: enrolled).all
   }
 
+  // shows: service-family
   @Test func `The service that sudo runs is the one that has to ask`() throws {
     try fake.write("/etc/pam.d/corp", "auth required pam_unix.so\n")
     let text = "Defaults pam_service=corp\nDefaults pam_login_service = sudo-i\n"
@@ -283,6 +284,7 @@ import Testing
 
     """
 
+  // shows: nopasswd
   @Test func `Aliases mean what cvtsudoers writes, at the location and in the words of the files`()
     throws
   {

@@ -64,6 +64,7 @@ enum PlantedFault: CaseIterable {
   private static let count = number("COUNT") ?? 50
   private static let seed = number("SEED") ?? Int.random(in: 0..<1_000_000_000)
 
+  // shows: enable-admits, common-faults
   @Test func `no stack admits more or less than it did, or what doctor does not tell of`() throws {
     let run = try StackTrial()
     for index in 0..<`Stacks by chance`.count {
@@ -81,6 +82,7 @@ enum PlantedFault: CaseIterable {
     #expect(run.numbers.withoutPassword > share && run.numbers.withoutCode > share)
   }
 
+  // shows: enable-admits
   @Test(arguments: PlantedFault.allCases)
   func `a fault that is planted is found in a hundred stacks`(planted: PlantedFault) throws {
     let run = try StackTrial(planted)

@@ -45,6 +45,7 @@ import Testing
   }
 
   /// RFC 6030, figures 6 and 7.
+  // shows: key-container
   @Test(arguments: [
     (
       "", "ESIzRFVmd4iZABEiM0RVZgKn6WjLaTC1sbeBMSvIhRejN9vJa2BOlSaMrR7I5wSX",
@@ -137,6 +138,7 @@ import Testing
     }
   }
 
+  // shows: key-container
   @Test func `by a wrong key or passphrase gives nothing`() throws {
     for (name, secret) in [
       ("key", try key("22345678901234567890123456789012")),
@@ -257,6 +259,7 @@ import Testing
     }
   }
 
+  // shows: key-container
   @Test(
     arguments: [
       ("", .notXML(line: 1)), ("<a>", .notXML(line: 1)), ("<a></b>", .notXML(line: 1)),

@@ -131,6 +131,7 @@ import Testing
     #expect(try list("serial,hex secret\n1,\(either)\n").tokens[0].secret.count == 16)
   }
 
+  // shows: token-list
   @Test func `names all lines that are wrong, and no secret`() throws {
     let text = """
       serial,secret,type,period,digits,algorithm,counter

@@ -101,6 +101,7 @@ struct `A host that blocks somebody of its fleet` {
   }
 
   // decisive
+  // shows: climb-numbers
   @Test func `asks its fleet for helpers where root asks, and nobody else`() throws {
     let service = try service(Fleet())
     let frame = try #require(

@@ -143,6 +143,7 @@ private struct Seen: Equatable {
     return String(repeating: "0", count: 6 - digits.count) + digits
   }
 
+  // shows: peer
   @Test(arguments: Change.all)
   private func `leaves whose account, which origin and which policy it is`(_ change: Change) throws
   {

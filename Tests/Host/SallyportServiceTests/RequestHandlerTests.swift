@@ -95,6 +95,7 @@ import Testing
     #expect(try state().lastUse?.origin == .local(own: true))
   }
 
+  // shows: own-account
   @Test func `a looser policy in it loosens nothing`() throws {
     var policy = Policy()
     (policy.adjacentIntervals, policy.lookAhead, policy.isEnabled) = (10, 100, false)

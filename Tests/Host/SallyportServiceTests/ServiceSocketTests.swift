@@ -103,6 +103,7 @@ private func isAbsent(_ path: String) -> Bool {
     #expect(isAbsent(own.path + "/stale"))
   }
 
+  // shows: no-service
   @Test func `what is there and no socket is trouble`() throws {
     let own = try TemporaryDirectory()
     let files = FileManager.default
@@ -124,6 +125,7 @@ private func isAbsent(_ path: String) -> Bool {
     #expect(trouble(long) == .system("connect", path: long, errno: ENAMETOOLONG))
   }
 
+  // shows: no-service
   @Test func `a service that lets nobody in is busy after a second`() throws {
     let server = try OddServer(backlog: 0)
     let first = sys_socket()
@@ -137,6 +139,7 @@ private func isAbsent(_ path: String) -> Bool {
     #expect(trouble(server.path, timeLeft: 0) == .service(path: server.path, .busy))
   }
 
+  // shows: no-service
   @Test(.enabled(if: isRoot, "the service is root's"), arguments: [false, true])
   func `silence is trouble when the time is over, whatever signals come`(_ withSignals: Bool) throws
   {
@@ -214,6 +217,7 @@ private func isAbsent(_ path: String) -> Bool {
   }
 
   /// Closed before it is sent, after it, and by the end of who never accepted it.
+  // shows: service-crowd
   @Test(.enabled(if: isRoot, "the service is root's"))
   func `a question that was not read is told from one without an answer`() throws {
     var server: OddServer? = try OddServer()
@@ -252,6 +256,7 @@ private func isAbsent(_ path: String) -> Bool {
     }
   }
 
+  // shows: listener
   @Test(.enabled(if: isRoot, "only root can be somebody else"))
   func `a listener that is not root's is not asked`() async {
     await #expect(processExitsWith: .success) {
@@ -274,6 +279,7 @@ private func isAbsent(_ path: String) -> Bool {
 
   /// Also where there is none: without a descriptor that is not to be seen.
   // decisive
+  // shows: no-service
   @Test func `without a descriptor it is trouble, and never no service`() async {
     await #expect(processExitsWith: .success) {
       let own = try TemporaryDirectory()
@@ -307,6 +313,7 @@ private func isAbsent(_ path: String) -> Bool {
   }
 
   /// Whatever the host prints there would be the packet; nor does a program that it starts get it.
+  // shows: standard-descriptors
   @Test func `its descriptor is none of the standard ones that the host has closed`() async {
     await #expect(processExitsWith: .success) {
       let before = fcntl(sys_socket(), F_GETFD)

@@ -26,6 +26,7 @@ import Testing
   }
 
   /// In su the effective uid is 0 at connect(), for any user who started it, and for ever.
+  // shows: peer
   @Test(arguments: [true, false])
   func `the real user is who sent the packet, not who connected`(_ isSetUID: Bool) throws {
     let seen = Locked<Peer?>(nil)
@@ -46,6 +47,7 @@ import Testing
     #expect(peer.process == getpid())
   }
 
+  // shows: packets
   @Test func `a packet is 64 KiB at most, and not empty`() throws {
     let service = try TestService()
     let longest = [UInt8](repeating: 7, count: 65_536)
@@ -57,6 +59,7 @@ import Testing
     }
   }
 
+  // shows: peer, packets
   @Test func `who sends two packets has no answer`() throws {
     let gate = Gate()
     let service = try TestService { peer, _, _ in
@@ -90,6 +93,7 @@ import Testing
     #expect(client.answer() == nil)
   }
 
+  // shows: service-crowd
   @Test func `where connections are too many the oldest goes, and who sends is answered`() throws {
     var limits = Limits.root
     (limits.connections, limits.untilPacket) = (4, 60_000_000_000)
@@ -105,6 +109,7 @@ import Testing
     #expect(silent[4].answer() == ping)
   }
 
+  // shows: service-crowd
   @Test func `of one user four packets are worked on, and others are answered meanwhile`() throws {
     let gate = Gate()
     let service = try TestService { peer, _, _ in
@@ -133,6 +138,7 @@ import Testing
     #expect(held.map { $0.answer() } == Array(repeating: [1], count: 9))
   }
 
+  // shows: service-crowd
   @Test func `users together leave workers to root`() throws {
     let gate = Gate()
     let service = try TestService(root: Limits(workers: 8)) { peer, _, _ in
@@ -159,6 +165,7 @@ import Testing
     #expect(held.map { $0.answer() } == Array(repeating: [1], count: 12))
   }
 
+  // shows: service-crowd
   @Test func `a crowd of one user drives out its own packets alone`() throws {
     let gate = Gate()
     var limits = Limits(workers: 1)
@@ -184,6 +191,7 @@ import Testing
     #expect(([worked, other] + crowd[2...]).map { $0.answer() } == Array(repeating: [1], count: 4))
   }
 
+  // shows: packets, callers-limits
   @Test func `nothing is done for who has gone away or waited too long`() throws {
     let gate = Gate()
     let count = Locked(0)
@@ -310,6 +318,7 @@ import Testing
   }
 
   /// A child with another effective uid, as a program that is not root's.
+  // shows: peer, container
   @Test func `who is not root is answered on the public socket alone`() async {
     await #expect(processExitsWith: .success) {
       let seen = Locked<Peer?>(nil)
@@ -354,6 +363,7 @@ import Testing
     withExtendedLifetime(second) {}
   }
 
+  // shows: listener
   @Test func `what is in the way and is not a socket stays`() throws {
     let own = try TemporaryDirectory()
     let (root, everybody) = (own.path + "/root", own.path + "/socket")

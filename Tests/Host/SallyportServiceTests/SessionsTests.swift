@@ -41,18 +41,21 @@ private final class TestSessions: Sendable {
 
 // A connection that is closed is one that no process of its session has any more.
 @Suite(.enabled(if: isRoot, "the service is root's")) struct `The sessions of users` {
+  // shows: session-hang
   @Test func `what lasts too long ends with all that it started`() throws {
     let sessions = try TestSessions("sleep 1000 & exec sleep 1000", longest: 200_000_000)
     #expect(try RawClient(sessions.path).answer() == nil)
     withExtendedLifetime(sessions) {}
   }
 
+  // shows: session-hang
   @Test func `what a session leaves ends with it`() throws {
     let sessions = try TestSessions("sleep 1000 &")
     #expect(try RawClient(sessions.path).answer() == nil)
     withExtendedLifetime(sessions) {}
   }
 
+  // shows: session-hang
   @Test func `a name service that does not answer holds nobody else`() throws {
     let calls = Locked(0)
     let isOver = Locked(false)
@@ -81,6 +84,7 @@ private final class TestSessions: Sendable {
     withExtendedLifetime(sessions) {}
   }
 
+  // shows: session-share
   @Test(arguments: [1, -5])
   func `one user has four, also where it is in doubt who that is`(_ found: Int32) throws {
     // They greet; nobody waits for their end.

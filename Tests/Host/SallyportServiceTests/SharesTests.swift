@@ -79,6 +79,7 @@ import Testing
     }
   }
 
+  // shows: session-share
   @Test(arguments: cases.indices)
   func `is that of the owner of its range, else of all strangers`(_ index: Int) throws {
     let (text, user, share) = Self.cases[index]

@@ -9,7 +9,7 @@ import Testing
 
 @testable import SallyportSession
 
-/// The table "Ways to climb" in docs/threat-model.md names each of these.
+/// The list "Ways to climb" in docs/threat-model.md names each of these.
 @Suite struct `A helper who wants more than he may` {
   /// Nothing is done and nothing counted, whatever is asked.
   private func refused(
@@ -31,6 +31,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-mistake, climb-nobody
   @Test func `is none where there is no helpdesk, or he is not in it`() throws {
     for lines in [
       "", "helpdesk_for = staff\n", "helpdesk = nobodies\nhelpdesk_for = staff\n",
@@ -51,6 +52,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-root, climb-self
   @Test func `helps nobody whom he may not`() throws {
     let desk = try Helpdesk()
     desk.world.groups["board"] = ["dora"]
@@ -70,6 +72,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-group
   @Test func `helps nobody about whom too little is known`() throws {
     let desk = try Helpdesk()
     for group in ["staff", "board"] {
@@ -90,6 +93,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-may
   @Test func `does only what helpdesk_may names`() throws {
     for (line, verbs) in [
       ("helpdesk_may = unlock\n", [HelpVerb.unlock]), ("helpdesk_may = block\n", [.block]),
@@ -141,6 +145,7 @@ import Testing
   ]
 
   // decisive
+  // shows: climb-nobody
   @Test func `learns nothing of others before his own password and code were right`() throws {
     for spoil in Self.secrets {
       let desk = try Helpdesk()
@@ -169,6 +174,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-own-code
   @Test func `needs a password and a code of his own, and no pass of his`() throws {
     let desk = try Helpdesk()
     desk.acceptsPassword = false
@@ -233,6 +239,7 @@ import Testing
     ]
 
   // decisive
+  // shows: climb-renamed, climb-group
   @Test(arguments: changes.indices)
   func `is refused where something changes after the password, or while the code is typed`(
     _ index: Int
@@ -260,6 +267,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-more
   @Test func `does nothing where the connection was left, or more was sent, after the code`() throws
   {
     let desk = try Helpdesk()

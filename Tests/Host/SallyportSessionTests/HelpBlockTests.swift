@@ -85,6 +85,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-block
   @Test func `neither lifts nor changes what root has blocked`() throws {
     let desk = try Helpdesk()
     let soon = UnixTime(try Clock.now().seconds + 60)
@@ -117,6 +118,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-block
   @Test func `changes nothing where root was faster`() throws {
     let desk = try Helpdesk()
     let (store, account, now) = (desk.store, try desk.account("bob"), try Clock.now())
@@ -134,6 +136,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-block
   @Test func `gives no pass to whom root blocks at that moment`() throws {
     // From the first question on, up to the change itself.
     for number in 1...20 {

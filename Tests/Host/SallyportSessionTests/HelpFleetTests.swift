@@ -191,6 +191,7 @@ private final class Bob {
   }
 
   // decisive
+  // shows: climb-nobody
   @Test func `asks of nobody before his own password and code were right`() throws {
     let desk = try Helpdesk()
     _ = try Bob(of: desk)

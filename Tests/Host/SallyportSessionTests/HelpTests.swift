@@ -103,6 +103,7 @@ private func refusal(_ end: FromSession) -> ChangeRefusal? {
     )
   }
 
+  // shows: climb-unlock
   @Test func `lends five tries, of the budget of other places`() throws {
     let desk = try Helpdesk()
     try spend(desk) { $0.known = $1 }
@@ -130,6 +131,7 @@ private func refusal(_ end: FromSession) -> ChangeRefusal? {
 
   // MARK: how often
 
+  // shows: climb-numbers
   @Test func `gives two passes in seven days to one person, whichever helper asks`() throws {
     let desk = try Helpdesk()
     for helper in ["carol", "hana"] {
@@ -153,6 +155,7 @@ private func refusal(_ end: FromSession) -> ChangeRefusal? {
     }
   }
 
+  // shows: climb-numbers
   @Test func `is not renewed by a clock that is set back`() throws {
     let desk = try Helpdesk()
     let ahead = try Clock.now().seconds + 30 * 86_400
@@ -160,6 +163,7 @@ private func refusal(_ end: FromSession) -> ChangeRefusal? {
     #expect(refusal(try desk.help(.pass, "bob")) == .helpedEnough)
   }
 
+  // shows: log-flood, climb-numbers
   @Test func `does ten acts a day, and the log is told once of more`() throws {
     let desk = try Helpdesk()
     let now = try Clock.now().seconds
@@ -179,6 +183,7 @@ private func refusal(_ end: FromSession) -> ChangeRefusal? {
   }
 
   // decisive
+  // shows: climb-numbers
   @Test(arguments: [
     "x", "pass", "pass 1", "pass -1\n", "pass 01\n", "pass 1 2\n", "blocks 1\n", "\n", "pass 1\n\n",
     "pass 99999999999999999999\n", "\u{0}", "Pass 1\n",
@@ -192,6 +197,7 @@ private func refusal(_ end: FromSession) -> ChangeRefusal? {
   }
 
   // decisive
+  // shows: climb-numbers
   @Test func `is counted exactly, however many ask at once`() throws {
     let desk = try Helpdesk()
     let (store, now) = (desk.store, try Clock.now())

@@ -247,6 +247,7 @@ extension Session: @unchecked Sendable {}
     }
   }
 
+  // shows: log-flood
   @Test(arguments: [398, 399, 400])
   func `add no more than their own part to the acts of a month`(before: Int) throws {
     let visitor = try Visitor(on: .session)

@@ -125,6 +125,7 @@ import Testing
     }
   }
 
+  // shows: self-frames
   @Test func `of any bytes are read whole or not at all`() throws {
     var random = Seeded(14)
     let packets = try fromUser() + fromSession().filter { $0.count < 200 }

@@ -21,6 +21,7 @@ import Testing
   }
 
   // decisive
+  // shows: climb-root
   @Test func `is to help others where all that lets him is certain`() {
     let may = HelpPermission.afterCode(helper: 5, uid: 1002)
     for verb in HelpVerb.allCases { #expect(permission(toHelp: verb, facts()) == may) }
@@ -77,6 +78,7 @@ import Testing
     return policy
   }
 
+  // shows: self-code
   @Test func `is nothing unless the policy says so`() {
     #expect(!Policy().isSelfService && !Policy.strict.isSelfService)
     for request in Self.requests {

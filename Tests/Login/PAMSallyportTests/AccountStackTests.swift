@@ -11,6 +11,7 @@ private let right = "050471"
 extension `After the auth phase` {
   // MARK: the account stack's word
 
+  // shows: enroll-allowed
   @Test(arguments: ["required", "offer", "remind"], [Int32(4), 5, 6, 7, 10, 13, 28])
   func `whom the account stack refuses is not asked to enroll`(_ level: String, _ code: Int32)
     throws
@@ -70,6 +71,7 @@ extension `After the auth phase` {
   // MARK: another user
 
   /// A stack that changes PAM_USER after our yes: whom it names then was not asked.
+  // shows: mark-names-user
   @Test(arguments: [
     ("refuse", ReturnCode.denied), ("required", .denied), ("offer", .ignore), ("remind", .ignore),
     ("voluntary", .ignore),
@@ -90,6 +92,7 @@ extension `After the auth phase` {
     #expect(account() == .ignore)
   }
 
+  // shows: mark-names-user
   @Test(arguments: ["bob", "alice ", ""])
   func `who must enroll and becomes another user is denied whatever the other's level`(
     _ name: String

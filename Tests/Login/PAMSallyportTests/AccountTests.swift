@@ -143,6 +143,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(openSession(host) == (row.account == .denied ? .denied : .ignore))
   }
 
+  // shows: only-yes
   @Test(arguments: rows)
   private func `without an account line who must enroll has no session`(_ row: Row) throws {
     try set(row)
@@ -208,9 +209,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   // decisive
   @Test(arguments: ["required", "offer"])
-  func `whom root blocks while the secret is shown is not enrolled, and not let in`(level: String)
-    throws
-  {
+  func `whom root blocks meanwhile is not enrolled, and not let in`(level: String) throws {
     try self.level(level)
     #expect(auth("enroll") == .ignore)
     host.expect(level == "required" ? demand : question, echo: true, answer: "y")
@@ -226,6 +225,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(try !isEnrolled("bob"))
   }
 
+  // shows: only-yes
   @Test(arguments: ["", "n", "N", "no", "later", "maybe", "j", "\u{ff4a}", "\u{1b}"])
   func `no other answer than yes is a yes`(_ answer: String) throws {
     for level in ["required", "offer"] {
@@ -255,6 +255,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
   }
 
   /// A lost connection, at each prompt.
+  // shows: only-yes
   @Test(arguments: [0, 1, 2], ["required", "offer"])
   func `a conversation that ends is no yes`(_ prompt: Int, _ level: String) throws {
     try self.level(level)
@@ -277,7 +278,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(answer == (prompt == 2 ? .success : level == "required" ? .denied : .ignore))
   }
 
-  // decisive
+  // decisive; shows: only-yes
   @Test(arguments: [TestStore.Call.create, .rehearse, .note, .load, .now, .account])
   func `trouble is never a yes under required`(_ call: TestStore.Call) throws {
     try level("required")
@@ -295,6 +296,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
 
   // MARK: marks
 
+  // shows: mark-names-user
   @Test func `a mark acts for its user only`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
@@ -313,6 +315,7 @@ private enum Before: CaseIterable, Sendable { case password, key, nothing }
     #expect(account() == .ignore)
   }
 
+  // shows: mark-names-user
   @Test func `the next auth phase takes the mark away`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)

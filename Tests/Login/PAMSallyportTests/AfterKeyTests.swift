@@ -35,6 +35,7 @@ private let right = "050471"
     #expect(answer() == .refused)
   }
 
+  // shows: after-key
   @Test(arguments: [
     nil, "", "password\n", "keyboard-interactive\n", "none\n", "publicke", "\npublickey",
     "PUBLICKEY x",
@@ -53,6 +54,7 @@ private let right = "050471"
     #expect(host.isUsedUp)
   }
 
+  // shows: after-key
   @Test(arguments: ["sudo", "login", "cockpit", "other"])
   func `in another program its environment says nothing`(service: String) {
     (host.serviceName, host.sshInfo) = (service, "publickey ssh-ed25519 AAAA\n")
@@ -69,6 +71,7 @@ private let right = "050471"
     #expect(authenticate(host, line, store: store) == .success)
   }
 
+  // shows: after-key
   @Test func `a wrong code after a key is refused by another value than no key`() {
     host.sshInfo = "publickey ssh-ed25519 AAAA\n"
     host.expect(answer: "000000")

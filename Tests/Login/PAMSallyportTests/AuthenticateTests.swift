@@ -97,6 +97,7 @@ private let wrong = "050472"
   }
 
   /// A name service may take "alice " for alice: passed on without a code, it would be her login.
+  // shows: hidden-name
   @Test(arguments: ["alice ", " alice", "../alice", "-x", ".alice", "a/b", ""])
   func `under nullok a name that nobody can have is refused`(_ name: String) {
     host.userName = .success(Array(name.utf8))
@@ -106,6 +107,7 @@ private let wrong = "050472"
 
   /// A clock read before it would be as old as the wait: a user who stops his su there would bring
   /// back an old time, which earns the buckets credit and makes known origins forgotten.
+  // shows: clock-under-lock
   @Test(.enabled(if: !isThroughService, "a service reads it for the prompt as well"))
   func `the clock is read under the lock`() throws {
     host.expect(answer: right)
@@ -158,6 +160,7 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
+  // shows: unknown-word
   @Test func `an unknown word is logged and the strict policy holds`() {
     host.userName = .success(Array("bob".utf8))
     host.expect(answer: right)
@@ -176,6 +179,7 @@ private let wrong = "050472"
   }
 
   // decisive
+  // shows: unforeseen
   @Test(
     .enabled(if: !isThroughService, "a service's trouble is in its own log"),
     arguments: [TestStore.Call.account, .now, .load, .transact])
@@ -189,6 +193,7 @@ private let wrong = "050472"
         + "No space left on device (ENOSPC)")
   }
 
+  // shows: no-alert
   @Test(
     .enabled(if: !isThroughService, "a service's trouble is in its own log"),
     arguments: [
@@ -222,6 +227,7 @@ private let wrong = "050472"
   }
 
   /// A crowd holds the lock, or su's caller has set its limits.
+  // shows: no-alert
   @Test(
     arguments: [
       (StoreTrouble.busy(path: "/s"), LogLevel.warning), (.outOfMemory, .warning),
@@ -269,6 +275,7 @@ private let wrong = "050472"
     #expect(host.kept == nil)
   }
 
+  // shows: unforeseen
   @Test(arguments: [TestStore.Call.account, .now, .load, .loadDecoy, .transact])
   func `any trouble with the decoy is neither a success nor ignored`(_ call: TestStore.Call) {
     host.userName = .success(Array("bob".utf8))
@@ -325,6 +332,7 @@ private let wrong = "050472"
 
   /// sshd's method `password` does so, and says nothing of itself (SSH_AUTH_INFO_0) until OpenSSH
   /// 9.8; some clients do so in keyboard-interactive.
+  // shows: password-typed
   @Test(arguments: [("sshd", nil), ("sshd", ""), ("sshd", "publickey k"), ("vsftpd", nil)])
   func `a password of digits that answers every prompt costs nothing, whatever the method`(
     _ service: String, _ info: String?
@@ -376,6 +384,7 @@ private let wrong = "050472"
     #expect(host.log.last?.line.hasSuffix(budget) == true)
   }
 
+  // shows: forged-line
   @Test func `what users control is escaped in the log`() {
     host.userName = .success(Array("eve\nAccepted password for root origin=::1".utf8))
     host.remote = "a\nb) origin=::1"

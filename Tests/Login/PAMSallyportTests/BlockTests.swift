@@ -52,6 +52,7 @@ private let wrong = "050472"
   }
 
   // decisive
+  // shows: block
   @Test func `is refused like a wrong code, whatever is typed, and changes nothing`() throws {
     try block()
     let before = try state()

@@ -62,6 +62,7 @@ import Testing
   /// A quarter of them each, side by side. Under a sanitizer, which takes many times as long, a
   /// tenth: see Tests/sanitize.
   // decisive
+  // shows: policy-mistake
   @Test(arguments: [UInt64(31), 32, 33, 34])
   func `100,000 mutations never crash, and those that do not parse let nobody in unasked`(
     seed: UInt64

@@ -11,6 +11,7 @@ private let last = "Press Enter when you have them: "
 
 // Enrolling in a login that is not alone, or whose store cannot be written.
 extension `After the auth phase` {
+  // shows: enroll-race
   @Test func `whom somebody else enrolled meanwhile logs in again`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)
@@ -77,6 +78,7 @@ extension `After the auth phase` {
   }
 
   // decisive
+  // shows: full-disk
   @Test func `no secret is shown where it could not be stored`() throws {
     try level("required")
     #expect(auth("enroll") == .ignore)

@@ -133,6 +133,7 @@ private let both = "Password & verification code: "
     #expect(wrong.count == 50)
   }
 
+  // shows: first-pass
   @Test func `a thousand first passes that end at the prompt are verified twenty times`() throws {
     let store = try TestStore()
     try store.enrollAlice()

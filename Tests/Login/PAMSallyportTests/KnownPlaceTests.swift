@@ -23,6 +23,7 @@ import Testing
     #expect(host.isUsedUp)
   }
 
+  // shows: owner-waits
   @Test func `is ahead for an address from which a login was accepted`() {
     log(in: "050472", from: "192.0.2.7")
     log(in: "050471", from: "192.0.2.7")
@@ -47,11 +48,13 @@ import Testing
     #expect(state.known == .full && state.other != .full)
   }
 
+  // shows: owner-waits
   @Test func `is ahead for the user at this machine and for no other user`() {
     for uid in [UInt32(1000), 0, 1001] { log(in: "050472", from: nil, as: uid) }
     #expect(store.waitedAsKnown == [true, true, false])
   }
 
+  // shows: same-for-all
   @Test func `is the same for one who is not enrolled`() {
     host.userName = .success(Array("bob".utf8))
     log(in: "050472", from: "192.0.2.7")

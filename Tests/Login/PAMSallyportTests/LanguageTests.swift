@@ -37,6 +37,7 @@ private let right = "050471"
   }
 
   // decisive
+  // shows: language
   @Test(arguments: languages) func `asks and refuses everybody in the same words`(
     _ language: String
   ) throws {

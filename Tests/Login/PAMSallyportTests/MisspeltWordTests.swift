@@ -48,6 +48,7 @@ private func oneEdit(from word: String) -> [String] {
     return word.hasValue ? typed + ["\(name)relative", name] : typed
   }
 
+  // shows: unknown-word
   @Test(arguments: ModuleWord.allCases.filter(\.isNarrowing))
   func `that keeps people out refuses everybody in auth and account, and nobody is asked`(
     word: ModuleWord

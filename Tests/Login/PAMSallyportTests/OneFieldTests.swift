@@ -87,6 +87,7 @@ private let both = "Password & verification code: "
   }
 
   // decisive
+  // shows: one-field-whole
   @Test(arguments: policies, Who.allCases)
   func `is asked for once, and verified only where a code is wanted`(_ policy: String, _ who: Who)
     throws

@@ -121,6 +121,7 @@ private let wrong = "050472"
     #expect(answer("nobody", "nullok") == .refused)
   }
 
+  // shows: groups
   @Test(arguments: [(Tristate.yes, ReturnCode.ignore), (.no, .refused), (.unknown, .refused)])
   func `groups are asked and in doubt the unenrolled are refused`(
     _ truth: Tristate, _ expected: ReturnCode
@@ -147,6 +148,7 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
+  // shows: policy-file
   @Test func `the last good file holds while it is broken`() throws {
     try write("[default]\nenrollment = voluntary\n")
     #expect(answer("bob") == .ignore)

@@ -48,6 +48,7 @@ private let right = "050471"
       host.log.last?.line == "not asked: this origin is remembered: user=alice origin=192.0.2.7")
   }
 
+  // shows: remembered-place
   @Test func `after a password leaves the yes to the module that asked for it`() {
     logIn()
     (host.token, host.sshInfo) = ("any", "")
@@ -59,6 +60,7 @@ private let right = "050471"
     #expect(auth() == .refused)
   }
 
+  // shows: remembered-place
   @Test(arguments: ["", nil, "password", "keyboard-interactive"] as [String?])
   func `is asked where nothing came before`(_ info: String?) {
     logIn()

@@ -53,6 +53,7 @@ private let told = "That code was used already. Wait about 29 s for the next."
     #expect(log(in: right) == .refused)
   }
 
+  // shows: told-used
   @Test(
     arguments: [
       ("sudo", nil, 1001), ("su", nil, 0), ("login", nil, 0), ("polkit-1", nil, 0),
@@ -69,6 +70,7 @@ private let told = "That code was used already. Wait about 29 s for the next."
     #expect(host.complaints == [] && host.kept == nil)
   }
 
+  // shows: told-used
   @Test func `is told from a wrong one, a throttled one and a used backup code`() {
     host.isSilent = false
     #expect(log(in: "7KMF-2X9Q-D4TW-0HZA") == .success)

@@ -38,6 +38,7 @@ private let question = "Set it up now? [y/n]: "
   }
 
   /// Any other program may take that variable from a file of the user's.
+  // shows: key-claim
   @Test(arguments: [("", "sshd-git"), ("sshd_services = sshd-git", "sshd"), ("", "sudo")])
   func `is not believed elsewhere`(_ policy: String, _ service: String) throws {
     host.expect(answer: "123456")

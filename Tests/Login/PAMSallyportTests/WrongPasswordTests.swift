@@ -30,6 +30,7 @@ private let right = "050471"
     #expect(answer() == .success)
   }
 
+  // shows: gate
   @Test(arguments: ["alice", "bob", "nobody-here"])
   func `nobody is let through, whatever the policy asks of him`(user: String) {
     host.userName = .success(Array(user.utf8))

@@ -14,6 +14,7 @@ import Testing
     #expect(outcomes.contains { $0.first == "accept-backup" })
   }
 
+  // shows: slips, one-use, climb-stricter
   @Test(arguments: try DecisionCase.all())
   func `is what the table says`(each: DecisionCase) throws {
     let enrollment = try each.enrollment()

@@ -97,6 +97,7 @@ import Testing
   }
 
   // decisive
+  // shows: clock-jump
   @Test func `never believes a time of the future`() {
     let (now, then) = (UnixTime(1000), UnixTime(1001))
     let slip = Slip(authenticator: 1, position: 5, time: then, amount: GuessProbability(units: 5))
@@ -128,6 +129,7 @@ import Testing
   }
 
   /// Whatever was accepted up to now, by a clock however fast and under any policy.
+  // shows: lost-record
   @Test func `takes every code until now for used where a later state may be lost`() throws {
     let minute = try #require(
       CodeParameters(type: .totp(period: 60), algorithm: .sha1, digits: .six))

@@ -54,6 +54,7 @@ import Testing
     #expect(try !label(one).looksLike(try label(other)))
   }
 
+  // shows: hostile-uri
   @Test(arguments: [
     "", " ", " phone", "phone ", "  ", "a\tb", "a\nb", "a\0b", "\u{1b}[31m", "\u{7f}", "\u{85}",
     "a\u{202e}b", "a\u{2066}b", "a\u{200b}b", "a\u{2028}b", "\u{feff}a", "a\u{ad}b", "a\u{fffe}",

@@ -94,6 +94,7 @@ import Testing
     #expect(try alice.logIn(after: 150, from: home) == [.wrongCodes(UInt16.max)])
   }
 
+  // shows: owner-notice
   @Test func `is told of a new authenticator by each login until an older one was used`() throws {
     var alice = try alice()
     _ = try alice.logIn(after: 60, from: home)
@@ -144,6 +145,7 @@ import Testing
     #expect(try alice.logIn(after: 3000, from: home) == [notice])
   }
 
+  // shows: owner-notice
   @Test func `is told of a pass, and of where it was used`() throws {
     var alice = try alice()
     _ = try alice.logIn(after: 60, from: home)

@@ -23,6 +23,7 @@ import Testing
     #expect(found == holds)
   }
 
+  // shows: remembered-place
   @Test func `holds for its own address and service alone`() throws {
     let (state, now) = (try state(1000), UnixTime(1001))
     let sshd = try label("sshd")
@@ -33,6 +34,7 @@ import Testing
   }
 
   /// In an IPv6 network everybody has the same /64.
+  // shows: remembered-place
   @Test(arguments: [UInt64(1), 1 << 63]) func `of IPv6 is one address and no network`(
     _ bit: UInt64
   ) throws {
@@ -54,6 +56,7 @@ import Testing
   ]
 
   // decisive
+  // shows: remembered-place
   @Test(arguments: nowhere) func `is never this machine or on a link alone`(_ bytes: [UInt8]) throws
   {
     let address = try #require(NumericAddress(bytes))
@@ -106,6 +109,7 @@ import Testing
     #expect(state.remembered.map(\.granted.seconds) == (3...12).reversed())
   }
 
+  // shows: remembered-place
   @Test func `of a time to come is forgotten`() throws {
     var state = try state(1000)
     state.grant(there, service: try label("sshd"), at: UnixTime(1001))

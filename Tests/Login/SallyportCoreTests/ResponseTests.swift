@@ -150,6 +150,7 @@ import Testing
     #expect(try digest == backupCodes(["111111111111111A"]).digests[0])
   }
 
+  // shows: odd-response
   @Test func `of any bytes is classified`() throws {
     var random = Seeded(4)
     let likely = [UInt8]("0123456789 -\tABCU\u{8}\n\r\u{7f}INCORRECT".utf8)
@@ -254,6 +255,7 @@ extension Response {
 
 @Suite struct `A backup code` {
   /// Wanted: base32 of the 80 bits in Crockford's alphabet, by another program (Python).
+  // shows: long-codes
   @Test(arguments: [
     ([UInt8](0..<10), "000G40R40M30E209"),
     ([UInt8](repeating: 0xff, count: 10), "ZZZZZZZZZZZZZZZZ"),

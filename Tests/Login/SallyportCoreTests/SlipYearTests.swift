@@ -136,6 +136,7 @@ private struct Year {
   }()
 
   /// What a slip gives back is no guess that was free: its code must be accepted.
+  // shows: slips
   @Test(arguments: [
     Year(), Year(authenticators: 8, policies: [narrow]), Year(isHOTP: true),
     Year(policies: [Policy(), narrow]), Year(guesser: .knowsUsed),
@@ -154,6 +155,7 @@ private struct Year {
   }
 
   /// The figure of docs/decisions.md. Somebody who does so could type the code itself.
+  // shows: slips
   @Test(arguments: [
     (Year(guesser: .seesLive), 0.01206), (Year(isHOTP: true, guesser: .seesLive), 0.01206),
     (Year(guesser: .seesLive, policies: [Policy(), narrow]), 0.01206),

@@ -160,6 +160,7 @@ import Testing
 
   /// After each save the other slot holds the record before: anything else may have been a later
   /// one.
+  // shows: lost-record
   @Test func `tells that a later one may be lost, from its first byte to its last`() throws {
     let (one, two, three) = states(28)
     #expect(try !StateRecord.read(StateRecord.fresh(one)).mayLackTheLatest)
@@ -186,6 +187,7 @@ import Testing
   }
 
   /// A power cut in the middle of a save: the state before it or the one after it, nothing else.
+  // shows: one-use
   @Test func `torn at any byte while it is written leaves the last one`() throws {
     let (one, two, three) = states(25)
     let before = try file(one, two)
@@ -206,6 +208,7 @@ import Testing
   }
 
   /// Sectors of 512 bytes reach the disk in any order.
+  // shows: power-cut
   @Test func `with any sectors of it missing leaves the last one`() throws {
     let (one, two, three) = states(26)
     let before = try file(one, two)
@@ -284,6 +287,7 @@ import Testing
   }
 
   /// Somebody who measures a login must not learn that a code was nearly right.
+  // shows: close-guess
   @Test func `has the same length with a slip and without`() throws {
     var random = Seeded(31)
     for _ in 0..<100 {

@@ -109,6 +109,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
   }
 
   /// From known and from other origins at once, each as fast as it may.
+  // shows: guesses
   @Test(arguments: Setting.all)
   func `gives a year of guessing at most the budget`(setting: Setting) throws {
     let throttle = try setting.throttle()
@@ -123,6 +124,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
 
   /// From both origins at once, and each time that one may not guess it is lent what the other has.
   // decisive
+  // shows: climb-unlock
   @Test(arguments: Setting.all.filter { $0.digits == .six })
   func `gives a year of guessing no more by lending from one bucket to the other`(
     setting: Setting

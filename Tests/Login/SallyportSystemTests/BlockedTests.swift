@@ -48,6 +48,7 @@ import Testing
 
   /// What could hide a file, or have been put in its place.
   // decisive
+  // shows: block
   @Test func `is trouble where it cannot be read, never nobody`() throws {
     try makeBlock("alice", at: scratch.root)
     let directory = scratch.root + "/blocked"

@@ -144,6 +144,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     #expect(!record.isDecoy)
   }
 
+  // shows: store-closed, wrong-owner
   @Test(arguments: damages)
   func `A damaged store is trouble that names the file and the flaw`(damage: Damage) throws {
     let scratch = try Scratch()
@@ -170,6 +171,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     }
   }
 
+  // shows: wrong-owner
   @Test(
     .enabled(if: isRoot, "needs root"),
     arguments: owned)
@@ -184,6 +186,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
   }
 
   // decisive
+  // shows: store-closed
   @Test(.enabled(if: isRoot, "needs root"))
   func `A device is never waited for`() throws {
     let scratch = try Scratch()

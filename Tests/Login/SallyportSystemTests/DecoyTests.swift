@@ -40,6 +40,7 @@ import Testing
   }
 
   /// The hash of names that stood here before had 8,192 values and no key.
+  // shows: same-for-all
   @Test func `Which names wait for each other cannot be worked out without the decoy's salt`()
     throws
   {
@@ -86,6 +87,7 @@ import Testing
   }
 
   // decisive
+  // shows: same-for-all
   @Test func `Many at once never get in each other's way`() throws {
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
     let store = scratch.store

@@ -71,6 +71,7 @@ private func filesUser() -> UInt32 {
 
 /// One after the other: each process of its own is one more of this size.
 @Suite(.serialized) struct `The thread while it holds a lock` {
+  // shows: host-state
   @Test func `Stop signals and SIGXFSZ are blocked inside, and only there; what kills is not`()
     throws
   {
@@ -131,6 +132,7 @@ private func filesUser() -> UInt32 {
     }
   }
 
+  // shows: stopped-su
   @Test(
     .enabled(if: isRoot, "needs root"),
     arguments: [
@@ -158,6 +160,7 @@ private func filesUser() -> UInt32 {
     }
   }
 
+  // shows: stopped-su
   @Test(
     .enabled(if: isRoot, "needs root"),
     arguments: [Way(schedIdle, 3), Way(schedOther, 7), Way(schedBatch, 7)])
@@ -176,6 +179,7 @@ private func filesUser() -> UInt32 {
     }
   }
 
+  // shows: host-state
   @Test(.enabled(if: isRoot, "needs root"))
   func `A uid that is put back in name only ends the process`() async {
     await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -197,6 +201,7 @@ private func filesUser() -> UInt32 {
   }
 
   /// One that ends within the page as well: half a page would cost the owner the codes of now.
+  // shows: limits
   @Test(arguments: [UInt(0), 1, 4095, 4096, 6000, 8191])
   func `A limit on file sizes is trouble, not a signal and no torn page, whatever was decided`(
     limit: UInt

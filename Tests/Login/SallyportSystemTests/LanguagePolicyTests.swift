@@ -25,6 +25,7 @@ import Testing
 
   /// What is asked before a proof does not depend on the user or a group.
   // decisive
+  // shows: language
   @Test(arguments: [
     ("sshd", "alice", "198.51.100.1", "de", "de"), ("sshd", "eve", "198.51.100.1", "de", "de"),
     ("sshd", "bob", "198.51.100.1", "de", "pl"), ("sshd", "bob", "192.0.2.9", "ja", "pl"),

@@ -104,6 +104,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
     }
   }
 
+  // shows: owner-waits
   @Test func `Of strangers who wait, none comes before a known place that waits`() throws {
     defer { sys_close(other) }
     let (store, record, order) = (scratch.store(), record, Order())
@@ -168,6 +169,7 @@ private let (last, announcement, gate) = (Int64(8191), Int64(8192), Int64(8193))
 
 @Suite struct `A file that changes while it is read` {
   /// It is as long as it was when it was opened, or it is not taken.
+  // shows: exchanged-files
   @Test(arguments: [-1, 0, 1])
   func `An enrollment that grows or shrinks meanwhile is not parsed`(change: Int) throws {
     let scratch = try Scratch()

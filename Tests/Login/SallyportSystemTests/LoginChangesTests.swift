@@ -16,6 +16,7 @@ import Testing
     #expect(try scratch.names() == ["alice"])
   }
 
+  // shows: enroll-race, enroll-cut
   @Test func `Of many at once one enrolls a user`() throws {
     let scratch = try Scratch()
     let store = scratch.store

@@ -127,6 +127,7 @@ private let own = "0000000000\n0000003004\n"
     }
   }
 
+  // shows: frozen-login
   @Test func `are waited for no longer than the bound, by that user's logins alone`() throws {
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 20_000_000))
     _ = try scratch.store.countLogin(of: account("alice", uid: 3003))

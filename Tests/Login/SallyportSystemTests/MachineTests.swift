@@ -89,6 +89,7 @@ extension Account: Equatable {
     }
   }
 
+  // shows: place-by-name
   @Test(arguments: [
     "", "host.example", "192.0.2", "192.0.2.7:22", "[::1]", " ::1", "192.0.2.07x", "1",
     "192.0.2.7%eth0", "%eth0", "::1\0", "192.0.2.7\0", "2001:db8::/64",

@@ -23,6 +23,7 @@ import Testing
 
   /// What could have been put there by somebody else, or might hide a `required`.
   // decisive
+  // shows: notes
   @Test func `that are odd are trouble, never empty`() throws {
     let scratch = try Scratch()
     let (name, file) = (try userName("alice"), path(scratch))

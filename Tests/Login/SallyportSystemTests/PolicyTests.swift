@@ -302,6 +302,7 @@ private func policy(
     #expect(try read([], service: "su", from: nil).isLocal)
   }
 
+  // shows: groups
   @Test(arguments: [
     ("voluntary", Tristate.yes, EnrollmentLevel.voluntary), ("voluntary", .no, .refuse),
     ("voluntary", .unknown, .refuse),
@@ -314,6 +315,7 @@ private func policy(
     #expect(policy.isEnabled == (truth != .yes))
   }
 
+  // shows: groups
   @Test func `In doubt a tightening rule holds, and a factor stays as it is`() throws {
     let text = """
       [default]

@@ -46,6 +46,7 @@ import Testing
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
+  // shows: power-cut, lost-record
   @Test(arguments: [UInt64(0), 4096], [1, 60, 4000])
   func `A torn slot is the older one`(slot: UInt64, at offset: UInt64) throws {
     let scratch = try Scratch()
@@ -124,6 +125,7 @@ import Testing
     }
   }
 
+  // shows: missing-store
   @Test func `Not enrolled is only a missing directory in a good store`() throws {
     let scratch = try Scratch()
     #expect(try scratch.store.load(account("alice")) == nil)
@@ -196,6 +198,7 @@ import Testing
     #expect(verdict(try accept(step: 50, record, in: scratch.store)) == 41)
   }
 
+  // shows: exchanged-files
   @Test func `A login that waits while directories are exchanged saves nothing into the old one`()
     throws
   {
@@ -223,6 +226,7 @@ import Testing
     #expect(try contents(scratch.directory(".gone-1") + "/state") == old)
   }
 
+  // shows: exchanged-files
   @Test func `A login that waits while the state is put back from a copy saves into the new file`()
     throws
   {
@@ -253,6 +257,7 @@ import Testing
     sys_close(file)
   }
 
+  // shows: guesses
   @Test func `128 at once all get in, each sees what the one before saved`() throws {
     let scratch = try Scratch()
     try scratch.enroll("alice")

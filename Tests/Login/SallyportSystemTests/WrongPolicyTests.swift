@@ -84,6 +84,7 @@ import Testing
   }
 
   // decisive
+  // shows: policy-mistake
   @Test(arguments: texts.indices, ["sshd", "sudo"])
   func `never lets in whom the right one keeps out`(_ index: Int, _ service: String) throws {
     let right = try Self.file(Self.texts[index], service)

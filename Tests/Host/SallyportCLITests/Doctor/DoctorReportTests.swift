@@ -102,6 +102,7 @@ import Testing
     #expect(report(diagnosis)[1] == "  unseen  a?[2Jb?c")
   }
 
+  // shows: clock-jump
   @Test func `A source that anybody on the path can forge is advice, not a fault`() {
     func clock(_ isAuthenticated: Bool?) -> Diagnosis {
       Healthy.diagnosis {

@@ -44,6 +44,7 @@ import Testing
     #expect(machine.doctor().answer.contains("ssh runs the service corp, which asks for no code"))
   }
 
+  // shows: after-key
   @Test func `after-key in a file that another service includes refuses there`() throws {
     let machine = try PamBench()
     try machine.write("/etc/pam.d/keyed", "auth required pam_sallyport.so after-key\n")

@@ -72,6 +72,7 @@ import Testing
     #expect(machine.ours(service) == lines)
   }
 
+  // shows: enable-admits
   @Test(arguments: [
     // su's own line and Debian's, in one file.
     """
@@ -243,6 +244,7 @@ import Testing
     #expect(common.answer.contains(names), "\(common.answer)")
   }
 
+  // shows: enroll-after-yes, enable-admits
   @Test(arguments: [
     (["enable", "nothing"], 66, "there is no service nothing"),
     (["enable", "../shadow"], 64, "not a valid service name"),
@@ -346,6 +348,7 @@ import Testing
     #expect(enabled.answer.contains("sudo asks for root's code, as sudoers says targetpw."))
   }
 
+  // shows: enroll-after-yes
   @Test func `where enroll may not stand, the line is written without it`() throws {
     var files = Stacks.debian
     files["anybody"] = """

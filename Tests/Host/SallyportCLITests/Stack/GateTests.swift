@@ -16,6 +16,7 @@ import Testing
     return machine
   }
 
+  // shows: wrong-password
   @Test(arguments: [
     ("fedora", "sshd"), ("fedora", "su"), ("fedora", "login"), ("fedora-sssd", "sshd"),
   ]) func `is written behind a substack, and no wrong password passes it`(

@@ -32,6 +32,7 @@ import Testing
     return try shown.json(Answer.self).lockedOut
   }
 
+  // shows: enable-locks-out
   @Test func `is named before the question`() throws {
     _ = try machine.bench.enroll("alice")
     let dry = machine.run("enable", "sudo", "--dry-run")
@@ -49,6 +50,7 @@ import Testing
     #expect(try names("su") == ["root (not enrolled)", "bob (not enrolled)"])
   }
 
+  // shows: enable-locks-out
   @Test func `is everybody where nobody is enrolled, unless it is forced`() throws {
     let unread = "the enrollment or the note cannot be read"
     #expect(try isRefused("sudo", naming: "alice (\(unread)), bob (\(unread))"), "no store yet")
@@ -59,6 +61,7 @@ import Testing
     #expect(!machine.ours("sudo").isEmpty)
   }
 
+  // shows: enable-locks-out
   @Test func `is everybody where who is enrolled may not use sudo`() throws {
     _ = try machine.bench.enroll("alice")
     try machine.write("/etc/sudoers", "bob ALL=(ALL) ALL\n")

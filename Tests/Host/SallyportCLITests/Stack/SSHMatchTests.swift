@@ -172,6 +172,7 @@ import Testing
   }
 
   // decisive
+  // shows: sshd-match
   @Test func `is what each likes only with a word on stolen passwords`() throws {
     let before = try machine.content()
     let done = machine.run("enable", "sshd", "--sshd", "either", "--yes")

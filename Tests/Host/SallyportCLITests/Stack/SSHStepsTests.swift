@@ -29,6 +29,7 @@ import Testing
   ]
 
   // decisive
+  // shows: sshd-killed
   @Test(arguments: closed, ["key+code", "key+password+code"])
   func `a key alone is never enough where it was not`(settings: String, method: String) throws {
     sshd.settings = settings + "\n" + FakeSSHD.debian
@@ -39,6 +40,7 @@ import Testing
     #expect(try machine.content() == before && sshd.dropIn == nil)
   }
 
+  // shows: sshd-killed
   @Test func `nor on the way from the password and a code to a key as well`() {
     #expect(machine.run("enable", "sshd", "--yes").status == 0)
     let count = sshd.ways.count
@@ -63,6 +65,7 @@ import Testing
 
   // MARK: what fails is taken back
 
+  // shows: disable-sshd
   @Test func `disable that cannot write PAM's lines leaves all as it was`() throws {
     #expect(machine.run("enable", "sshd", "--sshd", "key+code", "--yes").status == 0)
     let changed = pam() + "# somebody else's\n"
@@ -73,6 +76,7 @@ import Testing
     #expect(sshd.events.count == 4 && pam() == changed)
   }
 
+  // shows: disable-sshd
   @Test func `disable that sshd may not have read leaves all as it was`() {
     #expect(machine.run("enable", "sshd", "--sshd", "key+code", "--yes").status == 0)
     sshd.failing = [3]
@@ -164,6 +168,7 @@ import Testing
 
   // MARK: others
 
+  // shows: pam-lock
   @Test func `a lock that anybody can hold stops nobody, root's does`() throws {
     for path in ["/etc/pam.d", "/etc/ssh"] {
       let directory = try OpenFile(machine.root + path, O_RDONLY | O_DIRECTORY)
@@ -182,6 +187,7 @@ import Testing
     #expect(refused.status == 75 && refused.aside.contains("being changed by another command"))
   }
 
+  // shows: key-and-code
   @Test func `a policy that believes no key in sshd goes with no key and code`() throws {
     try FileManager.default.createDirectory(
       atPath: machine.root + "/etc/security", withIntermediateDirectories: true)

@@ -58,6 +58,7 @@ import Testing
     #expect(try machine.content() == on)
   }
 
+  // shows: several-services
   @Test func `of which one cannot be written are all taken back`() throws {
     try block(".su.sallyport-new/x")
     let before = try machine.content()
@@ -78,6 +79,7 @@ import Testing
     #expect(try machine.content() == on)
   }
 
+  // shows: several-services
   @Test func `what stays changed is told`() throws {
     try block(".su.sallyport-new/x")
     let sshd = try FakeSSHD(machine)

@@ -4,9 +4,9 @@ stand in the README under "From the package to the first code", typed as they st
     Tests/Packages/run --journey
 
 types them in a shell of a clean Debian 12 (a copy of its root directory, with namespaces and a network
-of its own), writes what is seen and how long it took to docs/first-login.md, and fails if a command
-does, or if the login is let in without a code, or with one that was used. User, password, key and
-codes are made for the run and gone with it. Then it does the same for google-authenticator
+of its own), writes what is seen and how long it took to .build/first-login.txt, and fails if a command
+does, if the login is let in without a code, or with one that was used, or if docs/first-login.md shows
+what was not seen. User, password, key and codes are made for the run and gone with it. Then it does the same for google-authenticator
 (peer_journey.py), on another copy, and counts what either asks of a person.
 """
 
@@ -25,21 +25,13 @@ from support.codes import totp
 
 REPOSITORY = Path(__file__).parents[2]
 CLEAN = REPOSITORY / ".build/packages/journey"
-TRANSCRIPT = REPOSITORY / "docs/first-login.md"
+PAGE = REPOSITORY / "docs/first-login.md"
+TRANSCRIPT = REPOSITORY / ".build/first-login.txt"
 # What the packages ask for, an sshd and a sudo as a server has them, and the authenticator app.
 INCLUDED = ("libssl3,libstdc++6,sensible-utils,openssh-server,openssh-client,sudo,"
             "oathtool,iproute2,netbase")
 PASSWORD = "correct horse"
 READY = "root@web1:/srv# "
-HEAD = """# The first login
-
-The commands of the README, typed in a clean Debian 12 by `Tests/Packages/run --journey`: what is
-seen here is what that run saw, and the seconds are its own. The user, the key and the codes were
-made for it; the machine is gone. After `Code shown by the app:` and `Verification code:` stand the
-codes that oathtool made from the URI, in place of a phone.
-
-"""
-
 
 def commands():
     """The shell block of the README, a command each; a here-document is part of its command."""
@@ -190,6 +182,25 @@ def way(suite=SUITE):
     return parts, times, taken
 
 
+def not_seen(parts):
+    """The lines of the page that the transcript does not show, in this order; codes are any."""
+    def shape(line):
+        return re.sub(r"\b\d{6}\b", "CODE", line.rstrip())
+    block = re.search(r"^```\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)[1]
+    seen, missing, skips = "".join(parts).splitlines(), [], True
+    for line in block.splitlines():
+        if line == "…":
+            skips = True
+            continue
+        places = [place for place, other in enumerate(seen) if shape(other) == shape(line)]
+        if places and (skips or places[0] == 0):
+            seen = seen[places[0] + 1:]
+        else:
+            missing.append(line)
+        skips = False
+    return missing
+
+
 def compared(ours, theirs):
     """The table of what both take."""
     rows = [("lines typed at the shell", ours.lines, theirs.lines),
@@ -204,19 +215,12 @@ def main():
     import peer_journey
     parts, times, ours = way()
     theirs = peer_journey.way()
-    rows = "".join(f"| `{command}` | {seconds:.1f} |\n" for command, seconds in times.items())
-    text = (f"{HEAD}```\n{''.join(parts)}```\n\n| | s |\n|---|--:|\n{rows}"
-            f"| from the first command to the end of the login | {ours.seconds:.1f} |\n\n"
-            "Typing and reading are not counted. The same login with the code that was used, and with\n"
-            "a wrong one, was then refused.\n\n## Beside google-authenticator\n\n"
-            "The same run does the same for libpam-google-authenticator on another copy of that Debian,\n"
-            "from its package to the first login with a code:\n\n"
-            + "".join(f"    {line}\n" for line in peer_journey.COMMANDS)
-            + f"\n{compared(ours, theirs)}\n"
-            "The one answer is the code that the app shows. Without `--yes`, `pam enable` asks as well.\n")
-    print(text)
-    print(compared(ours, theirs))
-    TRANSCRIPT.write_text(text)
+    seconds = "".join(f"{spent:6.1f} s  {command}\n" for command, spent in times.items())
+    TRANSCRIPT.write_text("".join(parts) + "\n" + seconds)
+    print(f"{''.join(parts)}\n{seconds}\n{compared(ours, theirs)}")
+    if missing := not_seen(parts):
+        return f"{PAGE.name} shows what was not seen:\n" + "\n".join(missing)
+    return 0
 
 
 if __name__ == "__main__":

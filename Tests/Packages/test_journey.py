@@ -28,6 +28,11 @@ def test_the_commands_of_the_readme_lead_to_a_login(ours):
 
 
 @pytest.mark.parametrize("ours", [SUITE], indirect=True)
+def test_the_page_of_the_first_login_shows_what_was_seen(ours):
+    assert journey.not_seen(ours[0]) == []
+
+
+@pytest.mark.parametrize("ours", [SUITE], indirect=True)
 def test_google_authenticator_takes_more_lines_answers_and_files(ours):
     try:
         peer_journey.archive()

@@ -27,6 +27,7 @@ def test_the_right_code_gets_in_once(driver, store, sink):
     assert reason(second) == "replayed"
 
 
+# shows: host-state
 def test_a_wrong_code_is_refused(driver, store, sink):
     enrollment = store.enroll()
     with sink.watch() as lines:
@@ -55,6 +56,7 @@ def test_an_earlier_step_is_no_good_after_a_later_one(driver, store, sink):
     assert driver.login("login", "alice", enrollment.code(now + 90), at=now).result == SUCCESS
 
 
+# shows: digits
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256", "sha512"])
 @pytest.mark.parametrize("digits", [6, 7, 8])
 @pytest.mark.parametrize("period", [15, 30, 300])
@@ -66,6 +68,7 @@ def test_every_kind_of_totp_agrees_with_oathtool(driver, store, algorithm, digit
     assert driver.login("login", "alice", code, at=now).result == SUCCESS
 
 
+# shows: one-use
 @pytest.mark.decisive
 def test_hotp_looks_ahead_and_never_back(driver, store):
     enrollment = store.enroll(type="hotp")

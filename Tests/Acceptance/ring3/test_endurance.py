@@ -18,7 +18,7 @@ def test_ten_thousand_logins_leave_the_memory_flat(driver, store, figure, user):
            f"{kilobytes[-1]} kB at the end")
 
 
-# shows: threads
+# shows: threads, one-use
 def test_eight_threads_at_once(driver, store):
     enrollment, now = store.enroll(), aligned_now()
     code = enrollment.code(now)
@@ -40,7 +40,7 @@ def test_eight_threads_start_cold_at_once(store, services, sink):
         assert verdicts == {SUCCESS: 1, AUTH_ERR: 7}
 
 
-# shows: no-trap
+# shows: no-trap, in-memory
 def test_valgrind_finds_nothing_in_a_hundred_logins(store, services, sink, tmp_path, figure):
     enrollment, now = store.enroll(), aligned_now()
     report = tmp_path / "valgrind"

@@ -118,6 +118,7 @@ def test_forward_pass_refuses_when_either_part_is_wrong(driver, store, stacks):
     assert driver.login("forward", "alice", enrollment.backup_codes[0]).result == AUTH_ERR
 
 
+# shows: one-field-whole
 def test_after_a_refusal_the_password_part_is_handed_on_all_the_same(driver, store, stacks):
     enrollment = store.enroll()
     for user in ("alice", "daemon"):

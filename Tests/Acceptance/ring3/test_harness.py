@@ -5,6 +5,7 @@ import syslog
 from support.pam_driver import AUTH_ERR, ECHO_OFF, FAIL, NO_ARRAY, NULL, SUCCESS, Crowd
 
 
+# shows: store-closed
 def test_the_driver_tells_yes_from_no(driver, services):
     services.write("yes", "auth required pam_permit.so")
     services.write("no", "auth required pam_deny.so")

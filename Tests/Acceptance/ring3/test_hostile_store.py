@@ -103,6 +103,7 @@ def test_a_damaged_directory_is_trouble(driver, store, sink, directory, damage):
     assert lines and str(path) in lines[0].text and lines[0].level == "ALERT"
 
 
+# shows: store-closed
 def test_a_store_below_a_directory_that_others_can_write_is_trouble(driver, store, sink):
     enrollment = store.enroll()
     store.directory.parent.chmod(0o777)

@@ -91,7 +91,7 @@ def test_after_the_answer_nothing_of_response_secret_or_backup_codes_is_in_memor
     assert after == {}
 
 
-# shows: wiped
+# shows: wiped, in-memory
 @pytest.mark.parametrize("what", ONE_FIELD)
 @pytest.mark.parametrize("login", [("forward_pass",)], indirect=True)
 def test_after_the_answer_nothing_of_password_and_code_in_one_field_is_in_memory(login, what):

@@ -109,6 +109,7 @@ def test_the_time_to_the_verdict_on_a_disk(driver, store, cases, figure):
     assert difference < 1
 
 
+# shows: unforeseen
 def test_trouble_is_the_same_for_right_and_wrong_codes(driver, store, sink):
     enrollment = store.enroll()
     store.state().chmod(0o644)

@@ -48,6 +48,7 @@ def login(request, store, services, sink):
     }[request.param]
 
 
+# shows: one-write
 def test_a_login_is_one_write_and_one_flush(store, services, tmp_path, login):
     calls = traced(store, services, tmp_path, login)
     inside = [(name, rest) for name, rest in calls if f"<{store.directory}" in rest]

@@ -20,6 +20,7 @@ FORGIVEN = {
 }
 
 
+# shows: digits
 @pytest.mark.parametrize("spelling", FORGIVEN)
 def test_a_right_code_is_recognised_with(driver, store, spelling):
     code = store.enroll().code()
@@ -60,6 +61,7 @@ def test_malformed_is_refused_and_costs_nothing(driver, store, sink, form):
     assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
+# shows: odd-response
 @pytest.mark.parametrize("reply", [NULL, NO_ARRAY, FAIL], ids=["NULL", "no-array", "failing"])
 def test_a_broken_conversation_is_no_login(driver, store, sink, reply):
     enrollment = store.enroll()
@@ -67,7 +69,7 @@ def test_a_broken_conversation_is_no_login(driver, store, sink, reply):
     assert driver.login("login", "alice", enrollment.code()).result == SUCCESS
 
 
-# shows: forged-line
+# shows: forged-line, hostile-uri
 @pytest.mark.parametrize("user", [
     "../alice", "/alice", ".alice", "-alice", "al/ice", "alice\n", "\x1b[31malice", "a" * 256, "",
 ], ids=lambda user: ascii(user)[:20])

@@ -209,6 +209,7 @@ def test_the_real_uid_and_the_signals_are_put_back(store, services, sink):
         assert driver.login("login", "nobody-here", "123456").result == AUTH_ERR
 
 
+# shows: missing-store
 def test_a_host_that_is_not_root_is_trouble_where_there_is_no_service(store, sink):
     """A screen locker that runs as the user: no code is verified, and none is asked for in vain."""
     enrollment, bob = store.enroll(allow_missing=False), UIDS["bob"]

@@ -76,6 +76,7 @@ def test_a_right_code_behind_a_wrong_password_is_refused(host, store, sink):
     assert not host.enter("alice", enrollment.code(), password="guessed")
 
 
+# shows: same-for-all
 def test_who_is_not_enrolled_is_asked_and_refused(host, store, sink):
     store.enroll("bob", allow_missing=False)
     with sink.watch() as lines:
@@ -113,6 +114,7 @@ def test_method_password_never_takes_the_password_for_a_code(machine, store, sin
     assert len(lines) == 1, "asked once, as nobody reads the prompt"
 
 
+# shows: odd-response
 def test_root_forbidden_by_sshd_is_refused_at_no_cost(daemons, store, sink):
     """sshd hands on a password of its own making there, whatever was typed."""
     enrollment = store.enroll("root", allow_missing=False)

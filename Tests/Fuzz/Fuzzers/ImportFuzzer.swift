@@ -31,6 +31,7 @@ extension Fuzzer {
   }
 
   /// A users file of pam_oath: each line alone says what it says among the others.
+  // shows: import-lines
   static let usersOath = Fuzzer(name: "users-oath") { input in
     let lines = UsersOath(secret(input)).lines
     var last = 0

@@ -4,7 +4,7 @@ import SallyportCore
 extension Fuzzer {
   /// The first byte chooses what is enrolled and used up, the rest is typed. What is accepted is a
   /// right, unused code and nothing else, by a second opinion; what is malformed changes nothing.
-  // shows: odd-response
+  // shows: odd-response, digits
   static let response = Fuzzer(name: "response") { input in
     var input = Input(input)
     let user = Owner(input.byte())

@@ -248,6 +248,7 @@ import Testing
     #expect(try scratch.loaded("alice").enrollment.id == record.enrollment.id)
   }
 
+  // shows: full-disk
   @Test
   func `Where nothing can be written, the old enrollment stays whole and nothing is left over`()
     async

@@ -10,6 +10,7 @@ private func names(_ uri: OtpauthURI) -> [String] {
 }
 
 @Suite struct `An otpauth URI of ours` {
+  // shows: hostile-uri
   @Test func `is read back as it was, for any bytes`() throws {
     var random = Seeded(3)
     let likely = Array(":: %%/?#&=+@aA3~".utf8) + [0, 0x7f, 0x80, 0xff]

@@ -43,6 +43,7 @@ private func mode(_ path: String) throws -> UInt32 { try facts(at: Path(path)).m
     #expect(try scratch.names() == ["alice"])
   }
 
+  // shows: one-write
   @Test func `What a crash left over is wiped and removed, also where it is no directory of ours`()
     throws
   {

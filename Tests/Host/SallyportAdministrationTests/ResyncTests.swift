@@ -58,6 +58,7 @@ import Testing
   }
 
   /// Neither these codes nor any for a moment up to now get in afterwards; the next code does.
+  // shows: one-use
   @Test(arguments: inStep) func `are used up by that, the code after them is not`(
     second: Int64, last: Int64?, stored: Int64, reopens: Bool
   ) throws {

@@ -22,6 +22,7 @@ import Testing
     #expect(done.aside == "")
   }
 
+  // shows: hostile-uri
   @Test func `The printed URI carries every parameter`() throws {
     let terminal = FakeTerminal([shownCode(at: bench.now)])
     bench.run("enroll", "--user", "alice", "--allow-missing", on: terminal)
@@ -106,6 +107,7 @@ import Testing
     }
   }
 
+  // shows: enroll-cut
   @Test func `Five wrong codes end it, count down, and change nothing`() throws {
     let wrong = wrongCode(at: bench.now)
     let terminal = FakeTerminal([wrong, .types("12"), .types(""), wrong, wrong, wrong])

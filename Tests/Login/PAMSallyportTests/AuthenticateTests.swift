@@ -77,6 +77,7 @@ private let wrong = "050472"
     #expect(answer() == .refused)
   }
 
+  // shows: same-for-all
   @Test(arguments: ["bob", "nobody-here", "../alice", "", "-x", ".hidden", "a\nb"])
   func `a user who is not enrolled is asked and refused alike`(_ name: String) {
     host.userName = .success(Array(name.utf8))
@@ -160,7 +161,7 @@ private let wrong = "050472"
     #expect(answer() == .success)
   }
 
-  // shows: unknown-word
+  // shows: unknown-word, no-trap
   @Test func `an unknown word is logged and the strict policy holds`() {
     host.userName = .success(Array("bob".utf8))
     host.expect(answer: right)

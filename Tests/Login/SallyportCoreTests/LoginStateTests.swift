@@ -17,6 +17,7 @@ import Testing
       backupCodes: set.map { try backupCodes(["7KMF2X9QD4TW0HZA"], id: $0) })
   }
 
+  // shows: one-use
   @Test(arguments: [
     ([UInt64(1), 2], [UInt64(1), 2], [UInt64(101), 102]),
     ([1, 2], [1], [101, 7]), ([1, 2], [2], [7, 102]), ([1, 2], [], [7, 7]),

@@ -98,6 +98,7 @@ import Testing
 }
 
 @Suite struct `A user name` {
+  // shows: hostile-uri, forged-line
   @Test func `may have any byte but NUL, control characters and a slash`() {
     for byte in UInt8.min...UInt8.max {
       let isTaken = byte >= 0x20 && byte != 0x7f && byte != 0x2f
@@ -171,6 +172,7 @@ private func logField(_ bytes: [UInt8], limit: Int = 64) -> String {
     #expect(printable([]) == "" && logField([]) == "")
   }
 
+  // shows: forged-line
   @Test(arguments: [
     ("alice", "alice"), ("alice origin=127.0.0.1", "alice%20origin%3D127.0.0.1"),
     ("a\" b=\"", "a%22%20b%3D%22"), ("50%", "50%25"), ("CORP\\bob", "CORP\\bob"),

@@ -11,6 +11,7 @@ import Testing
     return state
   }
 
+  // shows: remembered-place
   @Test(arguments: [
     (Int64(1000), UInt64(60), Int64(1000), true), (1000, 60, 1059, true), (1000, 60, 1060, false),
     (1000, 60, 999, false), (1000, 0, 1000, false), (1000, .max, .max, true),

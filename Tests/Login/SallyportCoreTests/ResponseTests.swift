@@ -29,6 +29,7 @@ import Testing
     #expect(value == wanted)
   }
 
+  // shows: digits
   @Test(arguments: [
     ("1234567", [Digits.seven], UInt32?(1_234_567)), ("99999999", [.eight], 99_999_999),
     ("01234567", [.six, .eight], 1_234_567), ("012345", [.six, .eight], 12_345),
@@ -108,6 +109,7 @@ import Testing
     }
   }
 
+  // shows: odd-response
   @Test(arguments: [513, 4096, 65536])
   func `beyond 512 bytes is too long, whatever it consists of`(count: Int) throws {
     #expect(try classify([UInt8](repeating: 0x31, count: count)).malformation == .tooLong)

@@ -187,7 +187,7 @@ import Testing
   }
 
   /// A power cut in the middle of a save: the state before it or the one after it, nothing else.
-  // shows: one-use
+  // shows: one-use, power-cut
   @Test func `torn at any byte while it is written leaves the last one`() throws {
     let (one, two, three) = states(25)
     let before = try file(one, two)

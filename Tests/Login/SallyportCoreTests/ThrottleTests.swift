@@ -200,6 +200,7 @@ struct Setting: CustomTestStringConvertible, Sendable {
   }
 
   /// The whole decision, a login every hour of a year; the backup code is tried on a copy.
+  // shows: owner-throttled
   @Test func `leaves known places and backup codes alone for a year of guesses from elsewhere`()
     throws
   {

@@ -171,7 +171,7 @@ private let owned = ["", "/store", "/store/users", user, enrollment, state]
     }
   }
 
-  // shows: wrong-owner
+  // shows: wrong-owner, store-closed
   @Test(
     .enabled(if: isRoot, "needs root"),
     arguments: owned)

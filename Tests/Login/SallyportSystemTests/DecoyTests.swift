@@ -8,6 +8,7 @@ import Testing
 @Suite struct `The decoy` {
   private func file(_ scratch: Scratch) -> String { scratch.root + "/decoy/state" }
 
+  // shows: same-for-all
   @Test func `It is like everybody's enrollment and saves like it; a name waits for itself only`()
     throws
   {

@@ -132,6 +132,7 @@ import Testing
   }
 
   // decisive
+  // shows: missing-store
   @Test(.enabled(if: isRoot, "needs root"))
   func `A caller without the right to read is told so, never that nobody is enrolled`() async {
     await #expect(processExitsWith: .success) {
@@ -280,6 +281,7 @@ import Testing
     #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 41 + 128)
   }
 
+  // shows: many-users
   @Test func `8 users at once do not wait for each other`() throws {
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
     for user in 0..<8 { try scratch.enroll("user\(user)") }

@@ -105,7 +105,7 @@ def test_one_of_32_processes_gets_in_with_the_same_pass(store, services, sink, w
         assert tally(logins) == {SUCCESS: 5, AUTH_ERR: PROCESSES - 5}
 
 
-# shows: many-users
+# shows: frozen-login
 def test_eight_users_at_once_all_get_in(store, services, sink):
     now = aligned_now()
     users = [store.enroll(f"user{i}") for i in range(8)]

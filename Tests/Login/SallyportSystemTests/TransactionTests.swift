@@ -281,7 +281,7 @@ import Testing
     #expect(try scratch.loaded("alice").state.authenticators[0].lastAccepted == 41 + 128)
   }
 
-  // shows: many-users
+  // shows: frozen-login
   @Test func `8 users at once do not wait for each other`() throws {
     let scratch = try Scratch(timeout: LockTimeout(nanoseconds: 0))
     for user in 0..<8 { try scratch.enroll("user\(user)") }

@@ -2,7 +2,6 @@
    Sources/Login/SallyportSystem/Store/Lock.swift, in every order in which their steps can come. Each call of
    fcntl is one step; a try that fails is made again until it is given up.
 
-/* shows: owner-waits */
    A known place waits for the lock alone and announces that. A stranger takes the gate, looks for an
    announcement, takes the lock and lets the gate go. It stands back for one announcement, but not
    for ever: here until a known place has saved, there for a time in which one does. Shown: there is one save at a time, a stranger
@@ -11,6 +10,7 @@
 
    Tests/Models/run checks it, and then without each of the rules, where it must fail. */
 
+/* shows: owner-waits */
 #ifndef STRANGERS
 #define STRANGERS 3
 #endif

@@ -72,9 +72,25 @@ int tls_port(int listener) {
                                             : ((const struct sockaddr_in6 *)&address)->sin6_port);
 }
 
-int tls_accept(int listener) {
-  int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+/* An IPv4 address that came to a socket of both kinds is itself. */
+static uint64_t line_source(const struct sockaddr_storage *address) {
+  uint64_t source = 0;
+  if (address->ss_family == AF_INET) {
+    memcpy(&source, &((const struct sockaddr_in *)address)->sin_addr, 4);
+  } else {
+    const struct in6_addr *found = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    int is_mapped = IN6_IS_ADDR_V4MAPPED(found);
+    memcpy(&source, found->s6_addr + (is_mapped ? 12 : 0), is_mapped ? 4 : sizeof source);
+  }
+  return source;
+}
+
+int tls_accept(int listener, uint64_t *source) {
+  struct sockaddr_storage address = { 0 };
+  socklen_t length = sizeof address;
+  int made = accept4(listener, (void *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (made < 0) return -errno;
+  *source = line_source(&address);
   line_settle(made);
   return made;
 }

@@ -157,11 +157,15 @@ struct Run: ParsableCommand {
   @Option(help: "Write counters to this file, for node_exporter's textfile collector.")
   var metrics: String?
 
+  /// As many as the unit allows.
+  private static let descriptors: Int32 = 65_536
+
   func run() throws {
     try common.actAsOwner()
     ServiceLog.open(as: "sallyport-verifier")
+    let descriptors: Int32
     do throws(ServiceError) {
-      try ServiceError.check(service_harden(), "setrlimit")
+      descriptors = try ServiceError.check(service_harden(Self.descriptors), "setrlimit")
       try ServiceError.check(service_hold_signals(), "sigprocmask")
       try prepareForService()
     } catch {
@@ -173,7 +177,7 @@ struct Run: ParsableCommand {
     do {
       try database.watch()
       if let metrics { try database.writeMetrics(to: metrics) }
-      let server = try serve(database)
+      let server = try serve(database, ConnectionLimits(descriptors: Int(descriptors)))
       ServiceLog.info("started: listens on \(server.address.text)")
       service_wait_for_end()
       let isDone = server.stop()
@@ -190,7 +194,7 @@ struct Run: ParsableCommand {
     FleetPolicy(in: common.directory, stored: database.policy)
   }
 
-  private func serve(_ database: Database) throws -> FleetServer {
+  private func serve(_ database: Database, _ limits: ConnectionLimits) throws -> FleetServer {
     guard let address = VerifierAddress(listen) else {
       throw Failure("--listen \(listen): not a numeric address with a port, such as [::]:7353")
     }
@@ -198,7 +202,7 @@ struct Run: ParsableCommand {
     let router = try router(database, identity)
     if !address.isAny { say(address, to: database) }
     return try FleetServer(
-      on: address, identity: identity, standing: { router.standing(of: $0) },
+      on: address, identity: identity, limits: limits, standing: { router.standing(of: $0) },
       handler: { router.read($0, $1, $2, arrived: $3) })
   }
 

@@ -65,7 +65,7 @@ struct Sallyportd {
   }
 
   private func serve() throws(ServiceError) {
-    try ServiceError.check(service_harden(), "setrlimit")
+    try ServiceError.check(service_harden(4096), "setrlimit")
     try ServiceError.check(service_hold_signals(), "sigprocmask")
     if sessions { return try serveSessions() }
     let fleet = try fleetSide()

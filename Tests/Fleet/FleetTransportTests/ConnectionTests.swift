@@ -317,9 +317,11 @@ final class Liar {
     guard Waiting.poll(&watched, until: end) > 0, let side = TLSSide(identity, pins: nil) else {
       return
     }
-    let made = tls_accept(listener)
+    var source: UInt64 = 0
+    // SAFETY: filled within the call.
+    let made = unsafe tls_accept(listener, &source)
     guard made >= 0, let tls = TLSConnection(side, made) else { return }
-    let connection = ServerConnection(tls)
+    let connection = ServerConnection(tls, from: source)
     while case .more(let toWrite) = connection.handshake() {
       if !tls.wait(toWrite: toWrite, until: end) { return }
     }

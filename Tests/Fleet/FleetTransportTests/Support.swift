@@ -91,6 +91,34 @@ final class Raw {
     try #require(wait(toWrite: true))
   }
 
+  /// From another machine, as its address 127.0.0.`last` says.
+  init(_ port: UInt16, from last: UInt8) throws {
+    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    try #require(descriptor >= 0)
+    var (own, other) = (Self.address(last, 0), Self.address(1, port))
+    let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = unsafe withUnsafePointer(to: &own) { [descriptor] pointer in
+      // SAFETY: an address of the length that is said; so below.
+      unsafe bind(
+        descriptor, UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self), length)
+    }
+    let isThere = unsafe withUnsafePointer(to: &other) { [descriptor] pointer in
+      unsafe connect(
+        descriptor, UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self), length)
+    }
+    try #require(isBound == 0 && isThere == 0)
+    let flags = fcntl(descriptor, F_GETFL)
+    try #require(fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0)
+  }
+
+  private static func address(_ last: UInt8, _ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = (0x7f00_0000 | UInt32(last)).bigEndian
+    return address
+  }
+
   deinit { if connection == nil { close(descriptor) } }
 
   func wait(toWrite: Bool) -> Bool {

@@ -94,8 +94,9 @@ int tls_listen(const unsigned char *bytes, int count, uint16_t port);
 /* Where it listens, or a negative errno. */
 int tls_port(int listener);
 
-/* The next connection. */
-int tls_accept(int listener);
+/* The next connection, and the machine that it comes from, as far as addresses tell: an IPv4 address,
+   or the first half of another one, since one machine may have all that begin so. */
+int tls_accept(int listener, uint64_t *source);
 
 /* Whether the peer is there, and has sent nothing that was not read: 1 or 0. */
 static inline int tls_is_quiet(int socket) {

@@ -39,8 +39,8 @@ package struct VerifierAnswer: Sendable, Equatable {
   package static let notServed = VerifierAnswer(kind: 0xef, body: [])
   /// A verifier of the former version does not know the host's key: as `HostStanding.unknown`.
   package static let unknownHost = VerifierAnswer(kind: 0xed, body: [])
-  /// The verifier is about to end: with the nonce 0, and no answer to anything. What was sent
-  /// before it was read is still answered.
+  /// The verifier is about to end this connection: with the nonce 0, and no answer to anything.
+  /// What was sent before it was read is still answered.
   static let leaving = VerifierAnswer(kind: 0xec, body: [])
 
   package init(kind: UInt8, body: [UInt8]) { (self.kind, self.body) = (kind, body) }

@@ -9,8 +9,8 @@ import SallyportCore
 /// kind 0x84; the body is the form of the frames, 1, and to who is no host of the fleet one byte
 /// more: his `HostStanding`. Hosts of the former version do not read that, and learn when they ask
 /// that nobody answers them here. A verifier of the former version greets a stranger with 0xed. One
-/// more with the nonce 0, 0xec and no body, says that it is about to end: nothing more is to be
-/// asked on this connection.
+/// more with the nonce 0, 0xec and no body, says that it is about to end, or has no room for this
+/// connection: nothing more is to be asked on it.
 enum Frame {
   static let headLength = 12
   static let longest = 65_600

@@ -7,15 +7,20 @@ package struct ConnectionLimits: Sendable {
   package var workersOfOne = 4
   package var workersOfStrangers = 1
   package var workersOfUser = 2
-  /// Threads that do handshakes.
+  /// Threads that do handshakes; of these, at a time, for one source address.
   package var greeters = 2
-  /// Connections whose key is not the fleet's, or not known yet. Where there are more, the oldest
-  /// goes.
-  package var strangers = 128
-  /// Connections of one key. Where there are more, the one goes that was idle longest.
+  package var greetersOfOne = 1
+  /// Connections whose key is not the fleet's, or not known yet.
+  package var strangers = 256
+  /// How long one of them is waited for where there is no room for all.
+  package var patience: UInt64 = 100_000_000
+  /// Connections that one host keeps, and how many where more than half of all are taken. The
+  /// others go when they are idle.
   package var connectionsOfOne = 32
-  /// All connections. Where there are more, a new one is closed at once.
-  package var connections = 3500
+  package var connectionsInCrowd = 4
+  /// Connections of one host, and of all hosts together. One more is not greeted.
+  package var mostOfOne = 256
+  package var connections = 20_000
   /// How long a handshake may take, and all that a stranger may do.
   package var untilGreeted: UInt64 = 5_000_000_000
   package var ofStranger: UInt64 = 10_000_000_000
@@ -31,4 +36,9 @@ package struct ConnectionLimits: Sendable {
   package var round: UInt64 = 500_000_000
 
   package init() {}
+
+  /// As many connections as there are descriptors for, beside those of files and of the database.
+  package init(descriptors: Int) {
+    connections = max(1, min(connections, descriptors - strangers - 256))
+  }
 }

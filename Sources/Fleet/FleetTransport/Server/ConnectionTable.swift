@@ -41,6 +41,7 @@ struct ConnectionTable: Sendable {
   /// Of each key.
   private var connections: [Pin: [UInt64]] = [:]
   private var turns: FairQueue
+  private let crowding: Crowding
   /// In the order of arrival.
   private var strangers: [UInt64] = []
   private var next: UInt64 = 1
@@ -49,28 +50,42 @@ struct ConnectionTable: Sendable {
 
   init(_ limits: ConnectionLimits, greeting: Int32, frames: Int32) {
     (self.limits, self.greeting, self.frames) = (limits, greeting, frames)
-    turns = FairQueue(limits)
+    (turns, crowding) = (FairQueue(limits), Crowding(limits: limits))
   }
 
   var count: Int { entries.count }
 
   var isLeaving: Bool { leaving != nil }
 
-  /// Tells of the connection when there is something to read. What is given back is to be dropped
-  /// outside of the lock.
+  /// nil: none for one more that comes from this machine. What is given back is to be dropped
+  /// outside of the lock, here and below.
+  mutating func makeRoom(forOneFrom source: UInt64, now: UInt64) -> [ServerConnection]? {
+    if isLeaving { return nil }
+    guard strangers.count >= limits.strangers else { return [] }
+    var all = strangers.compactMap { id in
+      entries[id].map {
+        Crowding.Stranger(candidate: candidate(id, $0), source: $0.connection.source)
+      }
+    }
+    let new = Crowding.Candidate(id: next, idleSince: now)
+    all.append(Crowding.Stranger(candidate: new, source: source))
+    guard let gone = crowding.stranger(among: all, now: now), gone != next else { return nil }
+    return close(gone)
+  }
+
+  private func candidate(_ id: UInt64, _ entry: Entry) -> Crowding.Candidate {
+    let isIdle = !entry.isBusy && entry.begun == nil
+    return Crowding.Candidate(id: id, idleSince: isIdle ? entry.used : nil)
+  }
+
+  /// Tells of the connection when there is something to read.
   mutating func add(_ connection: ServerConnection, now: UInt64) -> [ServerConnection] {
-    if isLeaving || entries.count >= limits.connections && strangers.isEmpty { return [connection] }
     let id = next
     next += 1
     connection.id = id
     entries[id] = Entry(connection: connection, since: now, used: now)
     strangers.append(id)
-    var closed: [ServerConnection] = []
-    if tls_watch(greeting, connection.descriptor, id, Int32(tls_in), 1) < 0 { closed += close(id) }
-    if strangers.count > limits.strangers || entries.count > limits.connections {
-      closed += close(strangers[0])
-    }
-    return closed
+    return tls_watch(greeting, connection.descriptor, id, Int32(tls_in), 1) < 0 ? close(id) : []
   }
 
   // MARK: one at a time
@@ -96,6 +111,12 @@ struct ConnectionTable: Sendable {
     return tls_watch(epoll, entry.connection.descriptor, id, what, 0) < 0 ? forget(id) : []
   }
 
+  /// Whether there is room for one more of this key.
+  func hasRoom(for pin: Pin) -> Bool {
+    !isLeaving && connections[pin]?.count ?? 0 < limits.mostOfOne
+      && entries.count - strangers.count < limits.connections
+  }
+
   /// Of a claimed connection whose handshake is done.
   mutating func greet(_ id: UInt64, _ pin: Pin, isKnown: Bool, now: UInt64) -> [ServerConnection] {
     guard let entry = entries[id], !entry.isDoomed else { return forget(id) }
@@ -109,21 +130,16 @@ struct ConnectionTable: Sendable {
     if tls_watch(frames, entry.connection.descriptor, id, Int32(tls_in), 1) < 0 {
       return forget(id)
     }
-    return crowdOut(pin)
-  }
-
-  private mutating func crowdOut(_ pin: Pin) -> [ServerConnection] {
-    guard let connections = connections[pin], connections.count > limits.connectionsOfOne else {
-      return []
-    }
-    let idle = connections.filter { entries[$0].map { !$0.isBusy && $0.begun == nil } ?? false }
-    let oldest = (idle.isEmpty ? connections : idle).min {
-      (entries[$0]?.used ?? 0) < (entries[$1]?.used ?? 0)
-    }
-    return oldest.map { close($0) } ?? []
+    return []
   }
 
   // MARK: whose turn it is
+
+  /// Whether the handshake of this claimed connection may go on now. If not, a thread that is done
+  /// with another one of that machine is given it.
+  mutating func beginGreeting(_ connection: ServerConnection) -> Bool {
+    turns.begin(connection.id, of: .source(connection.source))
+  }
 
   /// The key of the queue in which this claimed connection may be served now. nil: a worker who is
   /// done with another connection of that key is given it.
@@ -180,7 +196,7 @@ struct ConnectionTable: Sendable {
     return [entry.connection]
   }
 
-  /// What is to be done with the connections that nobody has, now that the verifier ends.
+  /// What is to be done with connections that nobody has.
   struct Leave {
     /// Claimed, to be told of the end; then to be released.
     var toTell: [ServerConnection] = []
@@ -195,19 +211,22 @@ struct ConnectionTable: Sendable {
     leaving = since
     var leave = Leave()
     for (id, entry) in entries where !entry.isBusy && entry.begun == nil {
-      if let told = entry.told {
-        if now > max(told, entry.used) + limits.onTheWay { leave.closed += forget(id) }
+      if entry.told != nil {
+        if hasLeft(entry, now) { leave.closed += forget(id) }
       } else if entry.pin == nil {
         leave.closed += forget(id)
       } else if now > entry.used + Self.lately && entry.connection.awaitsAnswer
         || now > since + limits.onTheWay
       {
-        entries[id]?.isBusy = true
-        entries[id]?.told = now
-        leave.toTell.append(entry.connection)
+        leave.toTell += tell(id, entry, now)
       }
     }
     return leave
+  }
+
+  /// Of one that was told: whether nothing more can be on its way.
+  private func hasLeft(_ entry: Entry, _ now: UInt64) -> Bool {
+    entry.told.map { now > max($0, entry.used) + limits.onTheWay } ?? false
   }
 
   /// All of them.
@@ -220,13 +239,31 @@ struct ConnectionTable: Sendable {
   var pins: [Pin] { Array(connections.keys) }
 
   /// Closes what has had its time, and the connections of hosts that are none of the fleet any
-  /// more.
-  mutating func sweep(_ others: Set<Pin>, now: UInt64) -> [ServerConnection] {
+  /// more; and tells the hosts of those for which there is no room. They are closed when what was
+  /// on its way is answered.
+  mutating func sweep(_ others: Set<Pin>, now: UInt64) -> Leave {
     var over: [UInt64] = []
     for (id, entry) in entries where !entry.isDoomed {
       if isOver(entry, others, now) { over.append(id) }
     }
-    return over.flatMap { close($0) }
+    var leave = Leave(closed: over.flatMap { close($0) })
+    let hosts = connections.values.map { ids in
+      ids.compactMap { id in
+        entries[id].flatMap { $0.isKnown && $0.told == nil ? candidate(id, $0) : nil }
+      }
+    }
+    for id in crowding.surplus(of: hosts) {
+      if let entry = entries[id], entry.connection.awaitsAnswer {
+        leave.toTell += tell(id, entry, now)
+      }
+    }
+    return leave
+  }
+
+  private mutating func tell(_ id: UInt64, _ entry: Entry, _ now: UInt64) -> [ServerConnection] {
+    entries[id]?.isBusy = true
+    entries[id]?.told = now
+    return [entry.connection]
   }
 
   private mutating func isOver(_ entry: Entry, _ others: Set<Pin>, _ now: UInt64) -> Bool {
@@ -235,6 +272,7 @@ struct ConnectionTable: Sendable {
     if entry.isKnown, others.contains(pin) { return true }
     if !entry.isKnown, age > limits.ofStranger { return true }
     if entry.isBusy { return false }
+    if entry.begun == nil, hasLeft(entry, now) { return true }
     if let begun = entry.begun, now &- begun > limits.untilFrame, now > begun { return true }
     return now > entry.used && now &- entry.used > limits.idle
   }

@@ -1,6 +1,6 @@
 /// The questions that workers handle, and those that wait for others of the same kind. So neither
 /// one host, nor all strangers together, nor questions about one user, whose row may be locked,
-/// delay all others.
+/// delay all others; nor do the handshakes with one machine delay those with others.
 struct FairQueue: Sendable {
   /// What has a share of the workers.
   enum QueueKey: Hashable, Sendable {
@@ -8,6 +8,8 @@ struct FairQueue: Sendable {
     case host(Pin)
     /// The connections of all strangers.
     case strangers
+    /// The handshakes with one machine.
+    case source(UInt64)
     /// The questions about one user, from any host.
     case user(UInt64)
   }
@@ -53,6 +55,7 @@ struct FairQueue: Sendable {
       switch queueKey {
       case .host: limits.workersOfOne
       case .strangers: limits.workersOfStrangers
+      case .source: limits.greetersOfOne
       case .user: limits.workersOfUser
       }
     return max(1, most)

@@ -112,8 +112,7 @@ package final class FleetServer: Sendable {
     // A host that connects from now on is refused at once, and asks another verifier.
     _ = shutdown(listener, Int32(SHUT_RDWR))
     repeat {
-      let leave = table.withLock { $0.leave(now: sys_monotonic()) }
-      for connection in leave.toTell { tell(connection) }
+      tell(table.withLock { $0.leave(now: sys_monotonic()) })
       _ = poll(nil, 0, 2)
     } while connections > 0 && sys_monotonic() - start < min(time, Self.untilLeft)
     service_count_up(ending, 1)
@@ -125,10 +124,12 @@ package final class FleetServer: Sendable {
     return true
   }
 
-  private func tell(_ connection: ServerConnection) {
-    let isSent = connection.send(0, .leaving, until: sys_monotonic())
-    _ = table.withLock { table in
-      isSent ? table.release(connection.id, now: sys_monotonic()) : table.forget(connection.id)
+  private func tell(_ leave: ConnectionTable.Leave) {
+    for connection in leave.toTell {
+      let isSent = connection.send(0, .leaving, until: sys_monotonic())
+      _ = table.withLock { table in
+        isSent ? table.release(connection.id, now: sys_monotonic()) : table.forget(connection.id)
+      }
     }
   }
 
@@ -155,16 +156,28 @@ package final class FleetServer: Sendable {
   /// Not for ever: those that are there have their turn.
   private func takeConnections() {
     for _ in 0..<64 {
-      let made = tls_accept(listener)
+      var source: UInt64 = 0
+      // SAFETY: filled within the call.
+      let made = unsafe tls_accept(listener, &source)
       if made == -EAGAIN { return }
       if [-EINVAL, -EMFILE, -ENFILE, -ENOBUFS, -ENOMEM].contains(made) {
         // It still waits, or this is the end: look again a little later.
         _ = poll(nil, 0, 20)
         return
       }
-      guard made >= 0, let connection = TLSConnection(side, made) else { continue }
-      _ = table.withLock { $0.add(ServerConnection(connection), now: sys_monotonic()) }
+      if made >= 0 { take(made, from: source) }
     }
+  }
+
+  private func take(_ made: Int32, from source: UInt64) {
+    // Before it costs more than a descriptor.
+    guard table.withLock({ $0.makeRoom(forOneFrom: source, now: sys_monotonic()) }) != nil else {
+      close(made)
+      return
+    }
+    guard let connection = TLSConnection(side, made) else { return }
+    let new = ServerConnection(connection, from: source)
+    _ = table.withLock { $0.add(new, now: sys_monotonic()) }
   }
 
   @inline(never) private func lookAfterTime() {
@@ -179,7 +192,7 @@ package final class FleetServer: Sendable {
   private func sweep() {
     let pins = table.withLock { $0.pins }
     let others = Set(pins.filter { standing($0) != .member })
-    _ = table.withLock { $0.sweep(others, now: sys_monotonic()) }
+    tell(table.withLock { $0.sweep(others, now: sys_monotonic()) })
   }
 
   // MARK: handshakes
@@ -191,8 +204,15 @@ package final class FleetServer: Sendable {
       let count = unsafe tls_wait(greeting, -1, &tag)
       if count < 1 { continue }
       if tag == ConnectionTable.endTag { return }
-      if let connection = table.withLock({ $0.claim(tag) }) { greet(connection) }
+      if let connection = table.withLock({ $0.claim(tag) }) { greetFor(connection) }
     }
+  }
+
+  /// And others of its machine that waited.
+  private func greetFor(_ first: ServerConnection) {
+    guard table.withLock({ $0.beginGreeting(first) }) else { return }
+    greet(first)
+    while let next = table.withLock({ $0.next(of: .source(first.source)) }) { greet(next) }
   }
 
   private func greet(_ connection: ServerConnection) {
@@ -204,7 +224,7 @@ package final class FleetServer: Sendable {
     case .over: _ = table.withLock { $0.forget(connection.id) }
     case .done(let pin):
       // A host that is not greeted asks nothing here, and asks another verifier.
-      if table.withLock({ $0.isLeaving }) {
+      guard table.withLock({ $0.hasRoom(for: pin) }) else {
         _ = table.withLock { $0.forget(connection.id) }
         return
       }

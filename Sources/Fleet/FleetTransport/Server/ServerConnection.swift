@@ -10,8 +10,12 @@ final class ServerConnection: @unchecked Sendable {
   /// Of the frame that is to be answered.
   var nonce: UInt64 = 0
   private let reader = FrameReader()
+  /// The machine that it comes from, as `tls_accept` has it.
+  let source: UInt64
 
-  init(_ connection: TLSConnection) { self.connection = connection }
+  init(_ connection: TLSConnection, from source: UInt64) {
+    (self.connection, self.source) = (connection, source)
+  }
 
   var descriptor: Int32 { connection.descriptor }
 

@@ -299,15 +299,15 @@ static inline int daemon_harden(void) {
   return process_harden();
 }
 
-/* The same, and as many descriptors as it may have. */
-static inline int service_harden(void) {
+/* The same, and as many descriptors as it may have, up to this number. How many, or a negative errno. */
+static inline int service_harden(int descriptors) {
   struct rlimit limit;
   int result = daemon_harden();
   if (result < 0) return result;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
-  if (limit.rlim_max > 4096) limit.rlim_max = 4096;
+  if (limit.rlim_max > (rlim_t)descriptors) limit.rlim_max = (rlim_t)descriptors;
   limit.rlim_cur = limit.rlim_max;
-  return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+  return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : (int)limit.rlim_max;
 }
 
 /* What the words of the service's command line say; the program stays where none is named. 0; 1

@@ -16,20 +16,6 @@ import SallyportSystem
 ///
 /// One thread asks one question at a time. Without an answer that it can read nothing changes.
 package final class ReserveSync: Sendable {
-  /// How often it does what.
-  package struct Pace: Sendable {
-    /// Seconds from one confirmation of the whole reserve to the next.
-    package var confirming: UInt64 = 600
-    /// Milliseconds from one question to the next while none is answered.
-    package var probing: UInt64 = 1000
-    /// The same while there is nothing to ask: a cut of which nobody else tells is found by it.
-    package var pinging: UInt64 = 4000
-    /// How long an answer may take.
-    package var patience: UInt64 = 3000
-
-    package init() {}
-  }
-
   let reserve: Reserve
   let logins: ReserveLogins
   private let verifiers: any FleetVerifiers
@@ -162,7 +148,8 @@ package final class ReserveSync: Sendable {
       let pause = isStill ? work(isRung: isRung) : pace.pinging
       var waiting = pollfd(fd: bell, events: Int16(POLLIN), revents: 0)
       // SAFETY: one, which lives for the call.
-      isRung = unsafe poll(&waiting, 1, Int32(clamping: pause)) > 0
+      let chosen = UInt64.random(in: (pause - pause / 4)...(pause + pause / 4))
+      isRung = unsafe poll(&waiting, 1, Int32(clamping: chosen)) > 0
       if isRung { service_count_down(bell) }
       state.withLock { $0.isRung = false }
     }
@@ -195,6 +182,10 @@ package final class ReserveSync: Sendable {
   }
 
   private func pause(after progress: Progress) throws(StoreTrouble) -> UInt64 {
+    let misses = state.withLock { queue in
+      queue.misses = progress == .away ? queue.misses + 1 : 0
+      return queue.misses
+    }
     switch progress {
     case .done: return pace.pinging
     case .garbled:
@@ -203,7 +194,7 @@ package final class ReserveSync: Sendable {
     case .away:
       state.withLock { $0.wasAway = true }
       try reserve.noteAge()
-      return pace.probing
+      return min(pace.probing << min(misses - 1, 8), pace.pinging)
     case .stranger:
       state.withLock { $0.wasAway = true }
       complain(LogLine("no verifier knows this host: the reserve is kept, and used by nobody"))

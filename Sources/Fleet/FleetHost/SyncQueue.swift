@@ -20,6 +20,8 @@ struct SyncQueue: Sendable {
   var rests = false
   /// Which start this is has to be told again.
   var mustTell = true
+  /// How often in turn no question was answered.
+  var misses: UInt64 = 0
   /// There is a thread.
   var isRunning = false
   /// The thread was woken, and has not read the queue since.
@@ -42,6 +44,22 @@ struct SyncQueue: Sendable {
 }
 
 extension ReserveSync {
+  /// How often it does what. From each time it waits by chance up to a quarter less or more: what
+  /// happens to many hosts at one moment does not have them all ask at one.
+  package struct Pace: Sendable {
+    /// Seconds from one confirmation of the whole reserve to the next.
+    package var confirming: UInt64 = 600
+    /// Milliseconds from one question to the next where none was answered; twice as many with each
+    /// more, up to `pinging`.
+    package var probing: UInt64 = 1000
+    /// The same while there is nothing to ask: a cut of which nobody else tells is found by it.
+    package var pinging: UInt64 = 4000
+    /// How long an answer may take.
+    package var patience: UInt64 = 3000
+
+    package init() {}
+  }
+
   /// What became of a question.
   enum Progress {
     case done

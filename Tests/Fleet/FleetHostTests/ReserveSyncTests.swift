@@ -147,9 +147,15 @@ import Testing
     host.fleet.change { $0.isDatabaseAway = true }
     _ = try host.type(first, as: "alice")
     #expect(try host.keeper.report(name("alice"), within: 100) == .away)
-    #expect(host.keeper.work() == ReserveSync.Pace().probing)
+    // Each time twice as late, up to a bound: many hosts may be waiting.
+    let pauses = (0..<5).map { _ in host.keeper.work() }
+    #expect(pauses == [1000, 2000, 4000, 4000, 4000])
     host.fleet.change { $0.isDatabaseAway = false }
     #expect(host.keeper.work() == ReserveSync.Pace().pinging)
+    host.fleet.change { $0.isDatabaseAway = true }
+    #expect(host.keeper.work() == ReserveSync.Pace().probing)
+    host.fleet.change { $0.isDatabaseAway = false }
+    host.keeper.work()
     #expect(host.fleet.used("alice") == 1)
   }
 

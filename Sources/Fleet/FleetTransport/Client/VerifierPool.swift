@@ -35,6 +35,10 @@ package final class VerifierPool: FleetVerifiers {
   /// A verifier that was silent for less is not put aside: the caller may have let its time pass.
   /// In milliseconds.
   package static let untilSilent: UInt64 = 500
+  /// How long the keeper waits, in nanoseconds: hosts that have lost a verifier at one moment do
+  /// not come back to it at one, nor ping it at one.
+  private static let (pause, pauseWhileAway): (ClosedRange<UInt64>, ClosedRange<UInt64>) =
+    (1_500_000_000...2_500_000_000, 1_000_000_000...4_000_000_000)
   /// The number of idle connections that are kept, and for how long without a question or a ping.
   static let (mostIdle, keptIdle): (Int, UInt64) = (16, 30_000_000_000)
 
@@ -254,7 +258,8 @@ package final class VerifierPool: FleetVerifiers {
   private func connect(until deadline: UInt64, besides asked: Set<Int> = [], all: Bool = false)
     throws(TransportFault) -> ClientConnection
   {
-    var pauses: [Int32] = [20, 60]
+    // Who is not in a hurry looks again soon.
+    var pauses: [Int32] = all ? [] : [20, 60]
     while true {
       let (won, race) = try connectOnce(until: deadline, besides: asked, all: all)
       if let won { return won }
@@ -262,7 +267,7 @@ package final class VerifierPool: FleetVerifiers {
       guard race.wasDropped, race.silent.isEmpty, let pause = pauses.first else { throw .away }
       // The others may have been restarted since they failed.
       pauses.removeFirst()
-      _ = poll(nil, 0, pause)
+      _ = poll(nil, 0, Int32.random(in: pause...(2 * pause)))
     }
   }
 
@@ -285,8 +290,9 @@ package final class VerifierPool: FleetVerifiers {
 
   // MARK: the keeper
 
-  /// Starts a thread that maintains the connections every two seconds until `close`: it pings idle
-  /// ones, connects if there is none, and calls `reconnected` when the fleet can be asked again.
+  /// Starts a thread that maintains the connections about every two seconds until `close`: it
+  /// pings idle ones, connects if there is none, and calls `reconnected` when the fleet can be
+  /// asked again.
   /// false if there is a keeper already, or no thread.
   @discardableResult
   package func startKeeper(reconnected: @escaping @Sendable () -> Void = {}) -> Bool {
@@ -302,7 +308,8 @@ package final class VerifierPool: FleetVerifiers {
     var wasThere = true
     while true {
       var watched = [pollfd(fd: ending, events: Int16(POLLIN), revents: 0)]
-      if Waiting.poll(&watched, until: sys_monotonic() + 2_000_000_000) != 0 { return }
+      let pause = UInt64.random(in: wasThere ? Self.pause : Self.pauseWhileAway)
+      if Waiting.poll(&watched, until: sys_monotonic() + pause) != 0 { return }
       let isThere = look()
       if !isThere { missed.add(1, ordering: .relaxed) }
       if isThere, !wasThere { reconnected() }

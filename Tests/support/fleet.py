@@ -31,7 +31,9 @@ version = 1
 
 
 def programs():
-    """The newest of the installed PostgreSQL."""
+    """Those of SALLYPORT_POSTGRES, or else the newest of the installed PostgreSQL."""
+    if "SALLYPORT_POSTGRES" in os.environ:
+        return Path(os.environ["SALLYPORT_POSTGRES"])
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[4]))
     return found[-1].parent if found else None
 

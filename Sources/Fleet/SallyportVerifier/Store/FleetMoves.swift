@@ -74,7 +74,10 @@ extension Row? {
       case .notEnrolled: .nobody
       case .removed(let id), .taken(let id, _, _): .removed(id)
       }
-    return FleetStanding(person, version: self.mark.version)
+    // Of who is not enrolled, what says that nothing has changed: his rows are also saved as they
+    // are, when the fleet changes its key.
+    if case .enrolled = person { return FleetStanding(person, version: self.mark.version) }
+    return FleetStanding(person, version: self.document.serial)
   }
 }
 

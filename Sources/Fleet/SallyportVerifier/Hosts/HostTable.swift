@@ -35,9 +35,6 @@ extension Statement {
     SELECT digest, host, enrolls, until, key, seal FROM invite WHERE host = $1
     """
 
-  /// $1 subject.
-  fileprivate static let revokedOne = "\(revoked) WHERE subject = $1"
-
   /// $1 host, $2 seconds. The invitation by which it joined goes too.
   fileprivate static let revoke = """
     WITH void AS (
@@ -339,23 +336,18 @@ package struct HostTable {
     return max(filed?.at ?? 0, try row(of: subject).0?.at ?? 0)
   }
 
-  /// The row of the database, where its seal is right, and its seal, empty where there is none.
+  /// As `RevokedRow.found`.
   func row(of subject: [UInt8]) throws(DatabaseFault) -> (RevokedRow?, seal: [UInt8]) {
-    let rows = try line.ask(Statement.revokedOne, [.bytes(subject)])
-    guard rows.count > 0, let seal = rows.bytes(0, 3) else { return (nil, []) }
-    let found = RevokedRow(rows, 0)
-    return (found?.isRight(seal, under: key) == true ? found : nil, seal)
+    try RevokedRow.found(subject, under: key) { (statement, values) throws(DatabaseFault) in
+      try line.ask(statement, values)
+    }
   }
 
   /// Where a later one is there, that stays.
   func write(_ new: RevokedRow) throws(DatabaseFault) {
-    for _ in 0..<8 {
-      let (old, seal) = try row(of: new.subject)
-      if let old, old.at >= new.at { return }
-      let values = try Database.sealing { () throws(CryptoError) in try new.values(under: key) }
-      if try line.ask(Statement.addRevoked, values + [.bytes(seal)]).count == 1 { return }
+    try new.write(under: key) { (statement, values) throws(DatabaseFault) in
+      try line.ask(statement, values)
     }
-    throw .unusable("others keep changing what is revoked")
   }
 }
 

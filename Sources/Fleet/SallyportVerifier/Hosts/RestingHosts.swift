@@ -31,6 +31,17 @@ extension Revocations {
   }
 }
 
+extension RevokedRow {
+  private static let accepting = bytes(of: "/accepted/")
+
+  /// Whether it says that root has accepted a host: by all others something is refused.
+  var isOfAccepting: Bool {
+    let word = Self.accepting
+    return host.count > word.count
+      && host.indices.dropLast(word.count).contains { host[$0...].starts(with: word) }
+  }
+}
+
 /// Which hosts go on asking, but say no more which start of their service they are.
 ///
 /// A host of this version says it each ten minutes. One that was put back to before its upgrade

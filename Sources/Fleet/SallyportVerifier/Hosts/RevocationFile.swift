@@ -7,9 +7,10 @@ package import SallyportSupport
 
 /// The file in which a verifier keeps what was revoked. A service and `revoke` may have it at once.
 package struct RevocationFile: Sendable {
-  /// What is sealed with the key, and whether that is all of the file.
+  /// What counts, what is kept as it is until its key is here, and whether that is all of the file.
   struct Content {
     let rows: [RevokedRow]
+    let kept: [[UInt8]]
     let isWhole: Bool
   }
 
@@ -40,11 +41,14 @@ package struct RevocationFile: Sendable {
       if error == .absent { return nil }
       throw error == .damaged ? .system("read", errno: EFBIG) : error
     }
-    guard text.starts(with: Self.head.utf8) else { return Content(rows: [], isWhole: false) }
+    guard text.starts(with: Self.head.utf8) else {
+      return Content(rows: [], kept: [], isWhole: false)
+    }
     let lines = text.dropFirst(Self.head.utf8.count).split(separator: UInt8(ascii: "\n"))
-    let rows = lines.compactMap { RevokedRow(line: Array($0), key) }
+    let read = lines.map { Line(Array($0), key) }
     return Content(
-      rows: rows, isWhole: rows.count == lines.count && text.last == UInt8(ascii: "\n"))
+      rows: read.compactMap(\.row), kept: read.compactMap(\.kept),
+      isWhole: !read.contains(.damaged) && text.last == UInt8(ascii: "\n"))
   }
 
   /// nil where there is no file.
@@ -61,7 +65,7 @@ package struct RevocationFile: Sendable {
   /// file is put aside.
   @discardableResult
   package func add(_ rows: [RevokedRow]) throws(PrivateFile.Fault) -> [RevokedRow] {
-    try alone { () throws(PrivateFile.Fault) in
+    try PrivateFile.alone(beside: path) { () throws(PrivateFile.Fault) in
       var all: [[UInt8]: RevokedRow] = [:]
       let found = try read()
       for row in (found?.rows ?? []) + rows where all[row.subject].map({ $0.at < row.at }) ?? true {
@@ -74,47 +78,58 @@ package struct RevocationFile: Sendable {
       }
       // SAFETY: the C strings live for the call.
       if found?.isWhole == false { _ = unsafe rename(path, path + ".damaged") }
-      if found?.isWhole != true || found?.rows != sorted { try write(sorted) }
+      if found?.isWhole != true || found?.rows != sorted { try write(sorted, found?.kept ?? []) }
       return sorted
     }
   }
 
-  /// With the present key.
+  /// With the present key, what counts.
   func sealAgain() throws(PrivateFile.Fault) {
-    try alone { () throws(PrivateFile.Fault) in
-      if let found = try read(), found.isWhole { try write(found.rows) }
+    try PrivateFile.alone(beside: path) { () throws(PrivateFile.Fault) in
+      if let found = try read(), found.isWhole { try write(found.rows, found.kept) }
     }
   }
 
-  private func write(_ rows: [RevokedRow]) throws(PrivateFile.Fault) {
+  private func write(_ rows: [RevokedRow], _ kept: [[UInt8]]) throws(PrivateFile.Fault) {
     var text = Array(Self.head.utf8)
     for row in rows {
       guard let seal = try? row.seal(under: key) else { throw .outOfMemory }
       text += row.line(seal)
     }
+    for line in kept { text += line + [UInt8(ascii: "\n")] }
     do throws(SystemError) {
       try replaceFile(path, text)
     } catch {
       throw .system("write", errno: error.number)
     }
   }
+}
 
-  /// While no other process does so; `flock` where another one does not let go within a second.
-  private func alone<R>(_ body: () throws(PrivateFile.Fault) -> R) throws(PrivateFile.Fault) -> R {
-    let directory: OpenFile
-    do throws(SystemError) {
-      directory = try OpenFile(parentDirectory(of: path), O_RDONLY | O_DIRECTORY)
-    } catch {
-      throw .system("open", errno: error.number)
+/// A line of the file.
+private enum Line: Equatable {
+  case row(RevokedRow)
+  /// By a key that is not here, that a host was accepted: nothing is allowed by it.
+  case kept([UInt8])
+  case damaged
+
+  /// What is refused by a line counts also where its key is not here, as in the file of a verifier
+  /// that was not there while the fleet changed its key: nobody else writes there.
+  init(_ line: [UInt8], _ key: FleetKey) {
+    guard let (row, seal) = RevokedRow.read(line), row.line(seal) == line + [UInt8(ascii: "\n")],
+      seal.count == FleetKey.sealLength, let id = FleetKey.id(of: seal)
+    else {
+      self = .damaged
+      return
     }
-    for _ in 0..<100 {
-      // It is let go with the descriptor.
-      if flock(directory.number, LOCK_EX | LOCK_NB) == 0 { return try body() }
-      guard errno == EWOULDBLOCK || errno == EINTR else { break }
-      _ = poll(nil, 0, 10)
+    if key.key(id) != nil {
+      self = row.isRight(seal, under: key) ? .row(row) : .damaged
+    } else {
+      self = row.isOfAccepting ? .kept(line) : .row(row)
     }
-    throw .system("flock", errno: errno)
   }
+
+  var row: RevokedRow? { if case .row(let row) = self { row } else { nil } }
+  var kept: [UInt8]? { if case .kept(let line) = self { line } else { nil } }
 }
 
 extension RevokedRow {
@@ -125,15 +140,14 @@ extension RevokedRow {
     return Array(fields.joined(separator: [UInt8(ascii: " ")])) + [UInt8(ascii: "\n")]
   }
 
-  fileprivate init?(line: [UInt8], _ key: FleetKey) {
+  fileprivate static func read(_ line: [UInt8]) -> (RevokedRow, seal: [UInt8])? {
     let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
     guard fields.count == 4, let pin = Pin(hex: String(decoding: fields[0], as: UTF8.self)),
-      let at = Int64(String(decoding: fields[2], as: UTF8.self))
+      let at = Int64(String(decoding: fields[2], as: UTF8.self)),
+      let seal = Secret(Array(fields[3])).flatMap({
+        $0.octets($0.count / 2, spelledIn: 0..<$0.count)
+      })
     else { return nil }
-    self.init(subject: pin.bytes, host: Array(fields[1]), at: at)
-    let seal = Secret(Array(fields[3])).flatMap { $0.octets($0.count / 2, spelledIn: 0..<$0.count) }
-    guard let seal, isRight(seal, under: key), self.line(seal) == line + [UInt8(ascii: "\n")] else {
-      return nil
-    }
+    return (RevokedRow(subject: pin.bytes, host: Array(fields[1]), at: at), seal)
   }
 }

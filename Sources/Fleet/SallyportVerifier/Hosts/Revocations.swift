@@ -10,6 +10,9 @@ import SallyportSystem
 extension Statement {
   static let revoked = "SELECT subject, host, at, seal FROM revoked"
 
+  /// $1 subject.
+  fileprivate static let revokedOne = "\(revoked) WHERE subject = $1"
+
   /// $1 subject, $2 host, $3 when, $4 seal, $5 the seal that was read, empty where there was none.
   /// What somebody without the key has put there goes; nothing where another one was faster.
   static let addRevoked = """
@@ -36,6 +39,8 @@ package final class Revocations: Sendable {
     var rows: [[UInt8]: RevokedRow] = [:]
     /// Up to when what was sealed for a name is void.
     var names: [[UInt8]: Int64] = [:]
+    /// Of each host, the keys and invitations that it had.
+    var subjects: [[UInt8]: Set<[UInt8]>] = [:]
     /// How often that has changed, and of which the file has all.
     var (changes, filed) = (0, -1)
     /// Of the file as it was read or written last.
@@ -53,16 +58,21 @@ package final class Revocations: Sendable {
       if let old = rows[row.subject], old.at >= row.at { return }
       rows[row.subject] = row
       changes += 1
-      if row.subject == (try? RevokedRow.subject(ofName: row.host)) { names[row.host] = row.at }
+      if row.subject == (try? RevokedRow.subject(ofName: row.host)) {
+        names[row.host] = row.at
+      } else {
+        subjects[row.host, default: []].insert(row.subject)
+      }
     }
   }
 
+  private static let mostFormer = 64
   private let file: RevocationFile?
   private let key: FleetKey
   private let known: Locked<Known>
   /// One thread at a time reads and writes.
   private let turn = Locked(CheckedRows<RevokedRow>())
-  /// There was no file; or one that is damaged, or of another key.
+  /// There was no file; or one that is damaged.
   private let (isNew, isDamaged): (Bool, Bool)
 
   /// How long another one takes at most to read the hosts again, in milliseconds.
@@ -97,6 +107,15 @@ package final class Revocations: Sendable {
   /// Up to when what was sealed for this name is void, in seconds since 1970; nil: nothing is.
   func end(of name: [UInt8]) -> Int64? { known.withLock { $0.names[name] } }
 
+  /// The keys that a host of this name had before, with invitations for it, the latest first; no
+  /// more than are worth a look.
+  func formerKeys(of host: [UInt8]) -> [[UInt8]] {
+    let found = known.withLock { known in
+      known.subjects[host, default: []].map { (key: $0, at: known.rows[$0]?.at ?? 0) }
+    }
+    return found.sorted { $0.at > $1.at }.prefix(Self.mostFormer).map(\.key)
+  }
+
   func isVoid(_ host: HostRow) -> Bool { end(of: host.name).map { host.joined <= $0 } ?? false }
 
   func isVoid(_ invite: InviteRow) -> Bool {
@@ -111,14 +130,11 @@ package final class Revocations: Sendable {
           try RevokedRow.subject(ofName: name)
         }
         let row = RevokedRow(subject: subject, host: name, at: at)
-        let old = known.withLock { $0.rows[subject] }
         note([row])
         save(database)
-        let values = try Database.sealing { () throws(CryptoError) in
-          try row.values(under: key) + [.bytes(old?.seal(under: key) ?? [])]
+        try row.write(under: key) { (statement, values) throws(DatabaseFault) in
+          try database.ask(statement, values).0
         }
-        // Where another one was faster, the union is made with the next reading.
-        _ = try database.ask(Statement.addRevoked, values)
       }
     }
     try done.get()
@@ -141,7 +157,7 @@ package final class Revocations: Sendable {
   /// A verifier that remembers nothing first lets the others write down what they know.
   private func prepare(by database: Database) throws(DatabaseFault) {
     if isDamaged, let path = file?.path {
-      database.alert("\(path) is damaged, or of another key: it is \(path).damaged now")
+      database.alert("\(path) is damaged: it is \(path).damaged now")
     }
     if isNew {
       let (rows, _) = try database.ask(
@@ -269,5 +285,29 @@ extension RevokedRow {
     [
       .bytes(subject), .text(host), .number(UInt64(clamping: at)), .bytes(try seal(under: key)),
     ]
+  }
+
+  /// The row of the database, where its seal is right, and its seal, empty where there is none.
+  static func found(
+    _ subject: [UInt8], under key: FleetKey,
+    _ ask: (String, [Value]) throws(DatabaseFault) -> Rows
+  ) throws(DatabaseFault) -> (RevokedRow?, seal: [UInt8]) {
+    let rows = try ask(Statement.revokedOne, [.bytes(subject)])
+    guard rows.count > 0, let seal = rows.bytes(0, 3) else { return (nil, []) }
+    let found = RevokedRow(rows, 0)
+    return (found?.isRight(seal, under: key) == true ? found : nil, seal)
+  }
+
+  /// Into the database. Where a later one is there, that stays.
+  func write(
+    under key: FleetKey, _ ask: (String, [Value]) throws(DatabaseFault) -> Rows
+  ) throws(DatabaseFault) {
+    for _ in 0..<8 {
+      let (old, seal) = try Self.found(subject, under: key, ask)
+      if let old, old.at >= at { return }
+      let values = try Database.sealing { () throws(CryptoError) in try self.values(under: key) }
+      if try ask(Statement.addRevoked, values + [.bytes(seal)]).count == 1 { return }
+    }
+    throw .unusable("others keep changing what is revoked")
   }
 }

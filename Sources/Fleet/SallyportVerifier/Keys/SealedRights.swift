@@ -8,8 +8,8 @@ import SallyportCore
 struct SealedRights: Equatable, Sendable {
   /// The second one has lists of people.
   private static let forms: [UInt8] = [1, 2]
-  /// Without these, and of a seal.
-  private static let (length, sealLength) = (9 + 16 * HostRight.allCases.count, 36)
+  /// Without these.
+  private static let length = 9 + 16 * HostRight.allCases.count
 
   var rights: HostRights
   /// In seconds since 1970, later than those before: what was put back is known by it.
@@ -32,7 +32,7 @@ struct SealedRights: Equatable, Sendable {
 
   /// nil for ones that somebody without the key has made, or that are another row's.
   static func read(_ sealed: [UInt8], under key: FleetKey, of owner: RightsOwner) -> SealedRights? {
-    let text = Array(sealed.dropLast(sealLength))
+    let text = Array(sealed.dropLast(FleetKey.sealLength))
     guard text.count >= length, forms.contains(text[0]),
       key.isRight(seal(of: sealed), "rights", owner.values + [text])
     else { return nil }
@@ -55,7 +55,7 @@ struct SealedRights: Equatable, Sendable {
   }
 
   /// The seal of such a column.
-  static func seal(of sealed: [UInt8]) -> [UInt8] { Array(sealed.suffix(sealLength)) }
+  static func seal(of sealed: [UInt8]) -> [UInt8] { Array(sealed.suffix(FleetKey.sealLength)) }
 
   /// The next list.
   private static func people(_ bytes: inout ArraySlice<UInt8>) -> [[UInt8]] {

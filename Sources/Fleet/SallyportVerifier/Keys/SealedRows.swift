@@ -184,6 +184,9 @@ package struct FleetRow: SealedRow {
 }
 
 extension FleetKey {
+  /// Of a row.
+  static let sealLength = 36
+
   /// The seal of these values as a row of this table.
   func bind(_ table: StaticString, _ values: [[UInt8]]) throws(CryptoError) -> [UInt8] {
     try present.bind(table, values)

@@ -1,3 +1,4 @@
+import CService
 import FleetProtocol
 import SallyportCore
 import SallyportLogin
@@ -8,9 +9,12 @@ import SallyportSystem
 // reached again and with each confirmation. The number goes up before a code of the reserve lets
 // somebody in, so that a host whose disk is put back says less than it has said before.
 extension ReserveSync {
+  /// With since when all that is here is confirmed, also as soon as that was done: a change of the
+  /// fleet's key waits for it.
   func tellStart() throws(StoreTrouble) -> Progress {
     // Where nothing can be kept there is no reserve either.
-    guard let start = reserve.start else { return .done }
+    guard var start = reserve.start else { return .done }
+    start.confirmed = state.withLock { $0.confirmed }.map { (sys_monotonic() - $0) / 1_000_000_000 }
     let (progress, answer) = try ask(.start(start), within: pace.patience)
     // A verifier of the former version does not read it.
     if progress == .garbled {

@@ -292,7 +292,7 @@ package final class ReserveSync: Sendable {
     } while !rest.isEmpty
     try reserve.confirm(at: moment)
     state.withLock { $0.confirmed = start }
-    return .done
+    return try tellStart()
   }
 
   /// Sends up what is used of these, and does what the answers say.

@@ -7,6 +7,9 @@ package struct HostStart: Equatable, Sendable {
   package let random: [UInt8]
   /// Higher at each start, and before a code of the reserve lets somebody in; on disk before that.
   package let number: UInt64
+  /// For how many seconds all that the host holds is confirmed: since the confirmation of the whole
+  /// began that was finished last. nil: none was, by this start.
+  package var confirmed: UInt64?
 
   package static let randomLength = 16
 
@@ -25,7 +28,9 @@ package enum HostStartReply: Int, Sendable, CaseIterable {
 
 extension HostStart {
   static func pass(_ start: Self?, _ fields: inout Fields) -> Self {
-    Self(
+    var said = Self(
       random: fields.bytes(start?.random, randomLength), number: fields.number(start?.number))
+    said.confirmed = fields.optional(start?.confirmed) { $0.number($1) }
+    return said
   }
 }

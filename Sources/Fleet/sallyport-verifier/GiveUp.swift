@@ -25,7 +25,7 @@ struct GiveUpHost: ParsableCommand {
     }
     try asking { () throws(DatabaseFault) in try database.beginCommand() }
     guard let people = try asking({ () throws(DatabaseFault) in try database.giveUp(name) }) else {
-      throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
+      throw noHost(name)
     }
     for one in people { print(printable(one, limit: 256)) }
     tell(

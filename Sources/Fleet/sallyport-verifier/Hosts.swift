@@ -205,7 +205,7 @@ struct AcceptHost: ParsableCommand {
         "\(host) \(ephemeral ? "is ephemeral" : "does not rest"): nothing was changed\n"
           + "hint: sallyport-verifier hosts")
     case .noHost:
-      throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
+      throw noHost(name)
     }
     print(
       ephemeral
@@ -229,7 +229,7 @@ struct ReopenHost: ParsableCommand {
     let name = try hostName(host)
     let table = try common.hostTable()
     guard try asking({ () throws(DatabaseFault) in try table.reopen(name) }) else {
-      throw Failure("there is no host \(host)\nhint: sallyport-verifier hosts")
+      throw noHost(name)
     }
     print("wrong codes that \(host) has brought until now do not count, within 5 seconds")
   }
@@ -312,6 +312,10 @@ func hostName(_ text: String) throws -> FleetHostName {
   return name
 }
 
+func noHost(_ host: FleetHostName) -> Failure {
+  Failure("there is no host \(host.text)\nhint: sallyport-verifier hosts")
+}
+
 private func hostRight(_ text: String) throws -> HostRight {
   guard let right = HostRight.allCases.first(where: { $0.word == text }) else {
     throw Failure("\(printable(text.utf8)): a right is enrolls, changes or takes")
@@ -349,7 +353,7 @@ extension Common {
       }
     }
     guard let rights else {
-      throw Failure("there is no host \(host.text)\nhint: sallyport-verifier hosts")
+      throw noHost(host)
     }
     print("\(host.text): \(rights.text); the verifiers go by it within 5 seconds")
   }

@@ -109,8 +109,8 @@ extension Common {
   /// The files as they are.
   fileprivate func copy() throws -> KeyBackup {
     KeyBackup(
-      key: try using(keyFile) { (path) throws(PrivateFile.Fault) in
-        try FleetKey.contents(at: path)
+      key: try usingKeys { () throws(FleetKey.FileFault) in
+        try FleetKey.contents(at: keyFile)
       },
       identity: try using(pathOfIdentity) { (path) throws(PrivateFile.Fault) in
         try PrivateFile.read(path)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import OneTimePassword
+import SallyportCore
 import SallyportLogin
 import SallyportSupport
 import SallyportVerifier
@@ -25,12 +26,21 @@ struct NextKey: ParsableCommand {
     let done = try asking { () throws(DatabaseFault) in try database.beginKey() }
     switch done {
     case .done:
-      print("the key \(named(database.key.id)) seals from now on")
+      print("the key \(FleetKey.named(database.key.id)) seals from now on")
       tell("make a new copy: sallyport-verifier key show > FILE, then key check FILE")
     case .lacking(let names):
       throw Failure(
         "nothing seals with the next key yet: \(names.joined(separator: ", ")) cannot take it\n"
           + "hint: the log there says why; then this command again, or stop that verifier")
+    case .holding(let names):
+      throw Failure(
+        "nothing was made: \(names.joined(separator: ", ")) still has the key before\n"
+          + "hint: it goes within a minute, or the log there says why not; then this command again")
+    case .elsewhere(let names):
+      throw Failure(
+        "nothing was made: rows are sealed with another key, as where the table fleet alone was "
+          + "put back\nhint: this command on \(names.joined(separator: " or ")), which has that "
+          + "key")
     case .isChanging:
       throw Failure(
         "the change before is not finished\nhint: sallyport-verifier key status, then key finish")
@@ -52,16 +62,18 @@ struct KeyStatus: ParsableCommand {
     try common.actAsOwner()
     let database = try common.openForKeys()
     let standing = try asking { () throws(DatabaseFault) in try database.keyStanding() }
-    print("key: \(named(standing.present)) seals")
+    print("key: \(FleetKey.named(standing.present)) seals")
     if standing.isAnnounced { print("a next key was made: sallyport-verifier key next goes on") }
     let holders = try asking { () throws(DatabaseFault) in try database.keyHolders() }
     for one in holders {
-      let keys = one.ids.isEmpty ? "not told" : one.ids.map(named).joined(separator: " and ")
+      let names = one.ids.map(FleetKey.named)
+      let keys = names.isEmpty ? "not told" : names.joined(separator: " and ")
       print("verifier: \(one.name): \(one.isAlive ? "up" : "SILENT"), keys \(keys)")
     }
     if standing.isChanging {
-      print("former key: \(named(standing.oldest)), needed until sallyport-verifier key finish")
-      let needs = try database.needs(standing)
+      let former = FleetKey.named(standing.oldest)
+      print("former key: \(former), needed until sallyport-verifier key finish")
+      let needs = try database.needs(standing, without: [])
       for line in needs.isEmpty ? ["nothing needs it any more"] : needs { print("  " + line) }
     }
   }
@@ -73,6 +85,12 @@ struct FinishKey: ParsableCommand {
 
   @OptionGroup var common: Common
 
+  @Option(
+    help: ArgumentHelp(
+      "Leave this person's rows as they are, which nobody can believe; once for each.",
+      valueName: "user"))
+  var without: [String] = []
+
   func run() throws {
     try common.actAsOwner()
     let database = try common.openForKeys()
@@ -81,7 +99,7 @@ struct FinishKey: ParsableCommand {
       guard standing.isChanging else {
         throw Failure("no change of the key is under way\nhint: sallyport-verifier key next")
       }
-      let needs = try database.needs(standing)
+      let needs = try database.needs(standing, without: Set(without.map { Array($0.utf8) }))
       guard needs.isEmpty else {
         throw Failure(
           "the former key is needed:\n  " + needs.joined(separator: "\n  ")
@@ -97,12 +115,6 @@ struct FinishKey: ParsableCommand {
   }
 }
 
-/// As it is shown: eight digits.
-private func named(_ id: UInt32) -> String {
-  let digits = String(id, radix: 16)
-  return String(repeating: "0", count: 8 - digits.count) + digits
-}
-
 extension Common {
   func openForKeys() throws -> Database {
     let database = try open(name: "key") { _, line in
@@ -114,25 +126,47 @@ extension Common {
 }
 
 extension Database {
-  /// What needs the key of before, for people.
-  fileprivate func needs(_ standing: KeyStanding) throws -> [String] {
-    var lines: [String] = []
+  /// What needs the key of before, for people. `left`: whose rows stay as they are, as root has
+  /// said.
+  fileprivate func needs(_ standing: KeyStanding, without left: Set<[UInt8]>) throws -> [String] {
     let late = try asking { () throws(DatabaseFault) in try lackingKey(standing) }
-    for name in late { lines.append("verifier \(name) does not have the new key") }
-    let left = try asking { () throws(DatabaseFault) in try keyLeft() }
-    if !left.isEmpty {
-      let names = (left.people + left.hosts).map { String(decoding: $0, as: UTF8.self) }
-      lines.append(
-        "\(left.count) rows are sealed with it, such as those of \(names.joined(separator: ", ")): "
-          + "the verifiers seal them again")
-    }
+    var lines = late.map { "verifier \($0) does not have the new key" }
+    lines += try asking { () throws(DatabaseFault) in try keyLeft() }.needs(without: left)
     let behind = try asking { () throws(DatabaseFault) in try hostsBehind() }
     for host in behind {
       lines.append(
-        "host \(host.name), last seen \(host.seen), may have used backup codes by it: it is done a "
-          + "quarter of an hour after it is back, or after sallyport-verifier hosts give-up "
-          + host.name)
+        "host \(host.name), last seen \(host.seen), may have used backup codes by it: "
+          + (host.told
+            ? "it is done within half an hour"
+            : "it is done half an hour after it is back, with sallyport of this version")
+          + ", or after sallyport-verifier hosts give-up \(host.name)")
     }
+    return lines
+  }
+}
+
+extension KeyLeft {
+  /// How many people are named.
+  private static let most = 20
+
+  fileprivate func needs(without left: Set<[UInt8]>) -> [String] {
+    var lines: [String] = []
+    if count > 0 {
+      let names = names.map { printable($0, limit: 256) }
+      lines.append(
+        "\(count) \(count == 1 ? "row is" : "rows are") sealed with it"
+          + (names.isEmpty ? "" : ", such as those of \(names.joined(separator: ", "))")
+          + ": the verifiers seal them again; where they log that they cannot believe such rows, "
+          + "restart one after the other")
+    }
+    let people = disbelieved.filter { !left.contains($0) }
+    for one in people.prefix(Self.most) {
+      let name = printable(one, limit: 256)
+      lines.append(
+        "the rows of \(name) nobody can believe: put those of a backup in their place; or "
+          + "sallyport-verifier key finish --without \(name), and no key opens them again")
+    }
+    if people.count > Self.most { lines.append("and \(people.count - Self.most) more such people") }
     return lines
   }
 }

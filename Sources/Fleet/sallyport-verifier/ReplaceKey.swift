@@ -1,4 +1,5 @@
 import ArgumentParser
+import SallyportCore
 import SallyportVerifier
 
 struct ReplaceKey: ParsableCommand {
@@ -19,8 +20,11 @@ struct ReplaceKey: ParsableCommand {
     let file = RevocationFile(common.pathOfRevoked, key: database.key)
     let done = try asking { () throws(DatabaseFault) in try database.replaceKey(file) }
     switch done {
-    case .done:
+    case .done(let people):
       print("everything is sealed with a new key, and the former one is removed here")
+      for one in people {
+        print("not the rows of \(printable(one, limit: 256)), which nobody can believe")
+      }
       tell("people's secrets are as before: each of them has to enroll again")
     case .alive(let names):
       throw Failure(
@@ -34,7 +38,9 @@ struct ReplaceKey: ParsableCommand {
       throw Failure(
         "the tables are of the former version\nhint: sallyport-verifier migrate --finish")
     case .left(let left):
-      throw Failure("\(left.count) rows were changed meanwhile: run this again")
+      throw Failure(
+        "\(left.count) \(left.count == 1 ? "row is" : "rows are") locked, or were changed "
+          + "meanwhile: run this again")
     }
   }
 }

@@ -295,6 +295,20 @@ func using<R>(_ path: String, _ body: (String) throws(PrivateFile.Fault) -> R) t
     { () throws(PrivateFile.Fault) in try body(path) }, as: { Failure($0.sentence(path)) })
 }
 
+/// The same of the fleet's keys, of which there may be two.
+func usingKeys<R>(_ body: () throws(FleetKey.FileFault) -> R) throws -> R {
+  try rethrow(body, as: { Failure($0.sentence) })
+}
+
+extension FleetKey.FileFault {
+  fileprivate var sentence: String {
+    guard isNext, fault == .damaged else { return fault.sentence(path) }
+    return "\(path): \(fault.text)\nhint: remove this file, and not the one beside it: while the "
+      + "fleet changes its key, a verifier that starts takes it again from the database; later, "
+      + "sallyport-verifier key take COPY"
+  }
+}
+
 extension PrivateFile.Fault {
   /// What is wrong with a file of keys, and what to do.
   func sentence(_ path: String) -> String {
@@ -314,7 +328,7 @@ extension PrivateFile.Fault {
 
 extension Common {
   func readKey() throws -> FleetKey {
-    try using(keyFile) { (path) throws(PrivateFile.Fault) in try FleetKey.read(at: path) }
+    try usingKeys { () throws(FleetKey.FileFault) in try FleetKey.read(at: keyFile) }
   }
 
   var pathOfIdentity: String { directory + "/identity.key" }

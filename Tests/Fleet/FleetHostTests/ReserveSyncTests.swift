@@ -296,6 +296,7 @@ import Testing
     try host.logIn("alice")
     let told = try #require(host.fleet.state.withLock { $0.starts.last })
     #expect(try host.reserve.store.startNumber() == told.number)
+    #expect(host.fleet.state.withLock { $0.starts.map { $0.confirmed != nil } } == [false, true])
     host.fleet.change { $0.isCut = true }
     host.keeper.work()
     #expect(try host.type(first, as: "alice") == .accepted(.backupCode(left: 1)))
@@ -304,7 +305,8 @@ import Testing
     #expect(try host.reserve.store.startNumber() == used.number)
     host.fleet.change { $0.isCut = false }
     host.keeper.work()
-    #expect(host.fleet.state.withLock { $0.starts.last } == used)
+    let last = try #require(host.fleet.state.withLock { $0.starts.last })
+    #expect(last.random == used.random && last.number == used.number)
     let next = try #require(try host.restarted().start)
     #expect(next.number == used.number + 1 && next.random != used.random)
     // It says so again until it is fine, and that it rests.
@@ -314,7 +316,7 @@ import Testing
       let before = host.fleet.state.withLock { $0.starts.count }
       for _ in 0..<3 { host.keeper.work() }
       let said = host.fleet.state.withLock { $0.starts.count } - before
-      #expect(said == (reply == .fine ? 1 : 3))
+      #expect(said == (reply == .fine ? 2 : 4))
       #expect(try host.reserve.entries().isEmpty == (reply == .rests))
       if reply == .rests { host.keeper.fetch(try name("alice")) }
     }

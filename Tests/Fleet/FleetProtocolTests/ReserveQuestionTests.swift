@@ -13,7 +13,9 @@ extension Seeded {
   fileprivate mutating func question() -> ReserveQuestion {
     if flip() { return .fetch(userName(), receipt: flip() ? bytes(32) : nil) }
     if number(0...3) == 0 {
-      return .start(HostStart(random: bytes(HostStart.randomLength), number: number64()))
+      var start = HostStart(random: bytes(HostStart.randomLength), number: number64())
+      if flip() { start.confirmed = number64() }
+      return .start(start)
     }
     return .confirm((0..<number(0...200)).map { _ in entry() })
   }

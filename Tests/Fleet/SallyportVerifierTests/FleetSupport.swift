@@ -64,11 +64,11 @@ final class Verifier: Sendable {
     _ name: String = "one", options: String = "", in own: OwnDatabase? = nil,
     clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
     incarnation: IncarnationFile? = nil, memory: String? = nil, patienceAtStart: UInt64 = 2500,
-    directory: String? = nil
+    directory: String? = nil, key: FleetKey? = nil
   ) throws {
     if own == nil { _ = try tables.get() }
     let words = try own?.words ?? #require(testDatabase)
-    let key = try fleetKey()
+    let key = try key ?? fleetKey()
     let log = log
     database = try Database(
       words + " user=sallyport_verifier " + options, key: key, verifier: Array(name.utf8),

@@ -52,11 +52,32 @@ import Testing
     #expect(try !Revocations(at: path, key: both).rests(host, pin))
     try RevocationFile(path, key: both).sealAgain()
     #expect(try lines(by: "02000000") == 4 && lines(by: "01000000") == 0)
-    // One that is changed is damaged, whoever could have made it.
+    // A line that is changed is damage, by a key that is here or by another.
     let whole = try text()
     for damaged in [whole.replacing(" 7 ", with: " 8 "), whole.replacing("02000000", with: "")] {
       try damaged.write(toFile: path, atomically: false, encoding: .utf8)
       #expect(try RevocationFile(path, key: both).read()?.isWhole == false)
     }
+  }
+
+  // decisive
+  @Test(.enabled(if: testDatabase != nil, "no database: Tests/Fleet/run starts one"))
+  func `is what the database has, where a host is found to rest after it`() throws {
+    let fleet = try ChangingFleet()
+    let revocations = try Revocations(at: path, key: fleet.one.database.key, patience: 0)
+    try revocations.begin(by: fleet.one.database)
+    try revocations.noteRest(of: host, pin, in: fleet.one.database)
+    let names = Revocations.names(of: host, pin)
+    let since = try #require(revocations.end(of: names.rests))
+    try revocations.add(name: names.accepted, at: since, to: fleet.one.database)
+    try fleet.change()
+    // It is found before the row of the first time is sealed again.
+    try revocations.noteRest(of: host, pin, in: fleet.one.database)
+    #expect(revocations.rests(host, pin))
+    let table = try HostTable(
+      fleet.own.words + " user=sallyport_verifier", key: fleet.one.database.key)
+    #expect(try table.end(ofName: names.rests) > since)
+    try revocations.settle(by: fleet.one.database)
+    #expect(fleet.one.complaints.isEmpty, "\(fleet.one.complaints)")
   }
 }

@@ -109,10 +109,14 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["key"])
     try Data(repeating: 7, count: count).write(to: URL(fileURLWithPath: path))
     try allow(0o600)
-    #expect(throws: PrivateFile.Fault.damaged) { try FleetKey.read(at: path) }
+    #expect(throws: FleetKey.FileFault(path: path, fault: .damaged, isNext: false)) {
+      try FleetKey.read(at: path)
+    }
     #expect(throws: PrivateFile.Fault.exists) { try FleetKey.make(at: path) }
     try allow(0o640)
-    #expect(throws: PrivateFile.Fault.unsafe) { try FleetKey.read(at: path) }
+    #expect(throws: FleetKey.FileFault(path: path, fault: .unsafe, isNext: false)) {
+      try FleetKey.read(at: path)
+    }
   }
 
   @Test func `is not read where others may, nor through a link`() throws {

@@ -18,7 +18,7 @@ func keyFile(_ id: UInt8) throws -> Secret {
 /// The tests' own key, and the next one with this id.
 func twoKeys(_ next: UInt8 = 2) throws -> FleetKey {
   let key = try fleetKey()
-  try key.take(next: keyFile(next), isUsed: false)
+  try key.take(next: keyFile(next))
   return key
 }
 
@@ -57,23 +57,33 @@ func twoKeys(_ next: UInt8 = 2) throws -> FleetKey {
     #expect(checked.check(row(), seal, under: key) == (false, true))
     checked.begin()
     #expect(checked.check(row(), seal, under: key) == (false, false))
-    try key.take(next: keyFile(2), isUsed: false)
+    try key.take(next: keyFile(2))
     checked.begin()
     #expect(checked.check(row(), seal, under: key) == (true, true))
   }
 
-  @Test func `a next key stays that was used, and is one of the files and of the copy`() throws {
-    let directory = FileManager.default.temporaryDirectory.appending(
-      path: "sallyport-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
+  @Test func `nothing is sealed with the former one again, once nothing needs it`() throws {
+    let key = try twoKeys()
+    key.follow([2, 0, 0, 0])
+    key.follow([1, 0, 0, 0])
+    #expect(key.id == 1 && key.lacks([1, 0, 0, 0]) == nil)
+    key.noteOldest([1, 0, 0, 0])
+    #expect(!key.isFirstOver)
+    key.noteOldest([2, 0, 0, 0])
+    #expect(key.id == 2 && key.isFirstOver && key.former?.id == 1)
+    key.follow([1, 0, 0, 0])
+    #expect(key.id == 2 && key.lacks([1, 0, 0, 0])?.contains("restored") == true)
+    try key.endFirst()
+    #expect(key.ids == [2] && !key.isFirstOver && key.former == nil)
+  }
+
+  @Test func `the next key is one of the files and of the copy`() throws {
+    let directory = try TemporaryDirectory()
     let path = directory.path + "/key"
     try PrivateFile.make(path, keyFile(1))
     let key = try FleetKey.read(at: path)
     #expect(key.ids == [1] && key.key(2) == nil)
-    try key.take(next: keyFile(2), isUsed: false)
-    try key.take(next: keyFile(2), isUsed: true)
-    #expect(throws: PrivateFile.Fault.exists) { try key.take(next: keyFile(3), isUsed: true) }
+    for _ in 0..<2 { try key.take(next: keyFile(2)) }
     #expect(try FleetKey.read(at: path).ids == [1, 2])
     let contents = try FleetKey.contents(at: path)
     let files = try FleetKey.files(contents, at: path)
@@ -84,10 +94,42 @@ func twoKeys(_ next: UInt8 = 2) throws -> FleetKey {
         try FleetKey.files(secret([UInt8](repeating: 1, count: count)), at: path)
       }
     }
-    try key.take(next: keyFile(3), isUsed: false)
-    #expect(try FleetKey.read(at: path).ids == [1, 3])
+    // It is named, and not the file beside it.
+    let fault = FleetKey.FileFault(path: path + ".next", fault: .damaged, isNext: true)
     try Data([1]).write(to: URL(fileURLWithPath: path + ".next"))
-    #expect(throws: PrivateFile.Fault.self) { try FleetKey.read(at: path) }
+    #expect(throws: fault) { try FleetKey.read(at: path) }
+    #expect(throws: PrivateFile.Fault.damaged) { try key.take(next: keyFile(3)) }
+  }
+
+  // decisive
+  @Test func `no file of a key is written over with which something may be sealed`() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/key"
+    try PrivateFile.make(path, keyFile(1))
+    let (key, other) = (try FleetKey.read(at: path), try FleetKey.read(at: path))
+    try key.take(next: keyFile(2))
+    try key.take(next: keyFile(3))
+    #expect(try FleetKey.read(at: path).ids == [1, 3])
+    #expect(try bytes(PrivateFile.read(path + ".00000002")) == bytes(keyFile(2)))
+    // A command and the service of one directory.
+    try other.take(next: keyFile(3))
+    #expect(throws: PrivateFile.Fault.absent) { try PrivateFile.read(path + ".00000003") }
+    try key.endFirst()
+    try other.endFirst()
+    #expect(other.ids == [3])
+    #expect(try FleetKey.read(at: path).ids == [3])
+    #expect(throws: PrivateFile.Fault.absent) { try PrivateFile.read(path + ".next") }
+    // One at a time.
+    // SAFETY: the C string lives for the call.
+    let held = unsafe open(directory.path, O_RDONLY | O_DIRECTORY)
+    defer { close(held) }
+    #expect(flock(held, LOCK_EX) == 0)
+    #expect(throws: PrivateFile.Fault.system("flock", errno: EWOULDBLOCK)) {
+      try key.take(next: keyFile(4))
+    }
+    #expect(flock(held, LOCK_UN) == 0)
+    try key.take(next: keyFile(4))
+    #expect(try FleetKey.read(at: path).ids == [3, 4])
   }
 }
 
@@ -122,7 +164,7 @@ struct `A verifier whose fleet has changed its key` {
   @Test func `seals with the new one from the next login on, and reads the old one`() throws {
     let one = try Verifier("one", in: try OwnDatabase())
     let name = try one.enroll()
-    try one.database.key.take(next: keyFile(2), isUsed: false)
+    try one.database.key.take(next: keyFile(2))
     #expect(try one.type("287082", as: name).isAccepted)
     try change(one)
     #expect(try one.type("359152", as: name, at: 89).isAccepted)

@@ -128,19 +128,22 @@ struct `What a host asks about its reserve` {
     }
   }
 
-  // shows: receipts
+  // shows: receipts, key-change
   @Test func `believes nothing of a host without a receipt of its own`() throws {
     let name = try enroll()
     let section = try fetched(name)
-    for pin in [mail, try Self.pin(3)] {
+    let forged = ReserveQuestion.Entry(
+      name: name, enrollmentID: section.enrollmentID, receipt: [UInt8](repeating: 0, count: 32),
+      setID: section.set.id, used: 1)
+    // What would be lost is kept there, and root is told once.
+    for pin in [mail, try Self.pin(3), mail] {
       #expect(
-        try ask(.confirm([entry(name, section, used: 1)]), as: pin) == .confirmed([.delete]))
+        try ask(.confirm([entry(name, section, used: 1)]), as: pin) == .confirmed([.keep(used: 0)]))
+      #expect(try ask(.confirm([entry(name, section)]), as: pin) == .confirmed([.delete]))
     }
-    var forged = entry(name, section, used: 1)
-    forged = ReserveQuestion.Entry(
-      name: name, enrollmentID: forged.enrollmentID, receipt: [UInt8](repeating: 0, count: 32),
-      setID: forged.setID, used: 1)
-    #expect(try ask(.confirm([forged]), as: web) == .confirmed([.delete]))
+    #expect(try ask(.confirm([forged]), as: web) == .confirmed([.keep(used: 0)]))
+    let told = verifier.complaints.filter { $0.contains(text(name)) }
+    #expect(told.count == 1 && told[0].contains("host=web1"), "\(told)")
     // Of another set, of a scratch code, and of codes that do not exist, nothing is used up.
     let other = ReserveQuestion.Entry(
       name: name, enrollmentID: section.enrollmentID, receipt: section.receipt, setID: 0xb0b1,
@@ -151,6 +154,46 @@ struct `What a host asks about its reserve` {
         == .confirmed([.keep(used: 0)]))
     #expect(try used(name) == 0)
     #expect(try verifier.events(of: text(name)).isEmpty)
+    // Nothing is lost where that is known already, or the codes are others by now.
+    #expect(
+      try ask(.confirm([entry(name, section, used: 1)]), as: web) == .confirmed([.keep(used: 1)]))
+    let replaced = ReserveQuestion.Entry(
+      name: name, enrollmentID: section.enrollmentID, receipt: section.receipt, setID: 0xb0b1,
+      used: 2)
+    let both = ReserveQuestion.confirm([entry(name, section, used: 1), replaced])
+    #expect(try ask(both, as: mail) == .confirmed([.delete, .delete]))
+  }
+
+  // decisive
+  @Test func `believes a host by the keys that it had before`() throws {
+    let name = try enroll()
+    let section = try fetched(name)
+    let revocations = Revocations(key: verifier.database.key)
+    let host = Array("web1".utf8)
+    let handler = ReserveHandler(
+      verifier.database, logins, FleetPolicy(in: directory.path), revocations: revocations)
+    func ask(_ question: ReserveQuestion, of host: [UInt8]) throws -> ReserveAnswer? {
+      let answer = handler.answer(
+        try #require(question.encoded()), from: HostIdentity(mail, host: host), arrived: 0)
+      return ReserveAnswer.decode(answer.body, to: question)
+    }
+    revocations.note([RevokedRow(subject: web.bytes, host: host, at: 5)])
+    let used = ReserveQuestion.confirm([entry(name, section, used: 1)])
+    #expect(try ask(used, of: Array("web2".utf8)) == .confirmed([.keep(used: 0)]))
+    #expect(try self.used(name) == 0)
+    #expect(try ask(used, of: host) == .confirmed([.keep(used: 1)]))
+    #expect(try self.used(name) == 1)
+    // Then it gets a receipt for the key that it has now.
+    #expect(try ask(used, of: host) == .confirmed([.replace]))
+    guard
+      case .section(let new) = try ask(.fetch(name, receipt: section.receipt), of: host),
+      new.receipt != section.receipt
+    else {
+      Issue.record("no new receipt")
+      return
+    }
+    let again = ReserveQuestion.confirm([entry(name, new, used: 1)])
+    #expect(try ask(again, of: host) == .confirmed([.keep(used: 1)]))
   }
 
   @Test func `has a host delete a user who is enrolled again, or not any more`() throws {
@@ -162,7 +205,7 @@ struct `What a host asks about its reserve` {
       ReserveQuestion.Entry(
         name: name, enrollmentID: section.enrollmentID + 1, receipt: section.receipt,
         setID: section.set.id, used: 1),
-      entry(other, section, used: 1), entry(stranger, section, used: 1), entry(name, section),
+      entry(other, section), entry(stranger, section, used: 1), entry(name, section),
     ]
     #expect(
       try ask(.confirm(entries), as: web)

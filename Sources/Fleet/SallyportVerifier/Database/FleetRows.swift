@@ -11,14 +11,16 @@ extension Statement {
     SELECT concat_ws(' at ', current_database()::text, host(inet_server_addr()))
     """
 
-  fileprivate static let sealOfFleet = "SELECT seal FROM fleet"
+  fileprivate static let sealOfFleet = "SELECT seal, canary FROM fleet"
   fileprivate static let announced = "SELECT next FROM fleet"
 }
 
 extension FleetKey {
   /// For a command that writes sealed rows: it seals as the fleet does.
   func follow(_ line: DatabaseConnection) throws(DatabaseFault) {
-    guard let seal = try line.ask(Statement.sealOfFleet).bytes(0, 0) else { return }
+    let rows = try line.ask(Statement.sealOfFleet)
+    guard let seal = rows.bytes(0, 0) else { return }
+    if let canary = rows.bytes(0, 1), isRight(canary, "canary", []) { noteOldest(canary) }
     if let lack = lacks(seal) { throw .unusable(lack) }
     follow(seal)
   }
@@ -47,6 +49,7 @@ extension Database {
         "the key here is not this fleet's key: sallyport-verifier key take FILE, with a copy "
           + "that key show printed on another verifier")
     }
+    key.noteOldest(canary)
     if key.lacks(seal) != nil {
       try takeAnnounced(
         line.ask(Statement.announced).bytes(0, 0), present: FleetKey.id(of: seal),
@@ -106,7 +109,10 @@ extension Database {
     else { return nil }
     let (known, knownSeal) = books.withLock { ($0.fleet?.row, $0.fleet?.seal) }
     if found != known || seal != knownSeal {
-      if let lack = key.lacks(seal) { lose(lack) }
+      if let lack = key.lacks(seal) {
+        lose(lack)
+        return nil
+      }
       guard found.isRight(seal, under: key) else { return nil }
       if found.distrust < before {
         lose("the row of the fleet is older than one that was seen", lost: before)
@@ -244,20 +250,5 @@ extension FleetRow {
     self.init(
       needs: numbers[0], writes: numbers[1], distrust: numbers[2],
       distrusted: Int64(min(numbers[3], 1 << 40)))
-  }
-}
-
-extension Database {
-  /// The key that was announced is on the disk when this returns; what this verifier cannot open
-  /// was sealed with a later one, or by somebody without the key.
-  func takeAnnounced(_ sealed: [UInt8]?, present: UInt32?, oldest: UInt32?) throws(DatabaseFault) {
-    guard let sealed, let whole = try? key.open(sealed, .key, of: []) else { return }
-    let next = key.ids.dropFirst().first
-    let isUsed = next != nil && (next == present || next == oldest)
-    do throws(PrivateFile.Fault) {
-      try key.take(next: whole, isUsed: isUsed)
-    } catch {
-      throw .unusable("the fleet's next key is not kept here: \(error.text)")
-    }
   }
 }

@@ -8,12 +8,12 @@ import SallyportSupport
 import SallyportSystem
 
 extension Statement {
-  /// $1 the key of a host, $2 whether it has shown a receipt by the fleet's former key: when it did
-  /// so last, or asked first, and when it asked last.
-  fileprivate static let renew = """
-    UPDATE host SET asked = now(),
-      formerly = CASE WHEN $2::boolean THEN now() ELSE coalesce(formerly, now()) END
-    WHERE key = $1
+  /// $1 the key of a host that has shown a receipt by the fleet's former key.
+  fileprivate static let shownFormer = "UPDATE host SET formerly = now() WHERE key = $1"
+
+  /// $1 the key of a host, $2 for how many seconds all that it holds is confirmed.
+  fileprivate static let confirmed = """
+    UPDATE host SET asked = now() - $2::bigint * interval '1 second' WHERE key = $1
     """
 }
 
@@ -35,6 +35,10 @@ package final class ReserveHandler: FrameHandler {
   private let logins: RecentLogins
   private let policies: FleetPolicy
   private let presences: Presences
+  private let revocations: Revocations?
+  /// Hosts and people about whom it was told that the host shows codes as used, and cannot be
+  /// believed.
+  private let told = Locked<Set<[UInt8]>>([])
   private let busy = Locked<[Pin: Int]>([:])
 
   /// `revocations`: nil for ones that nothing remembers.
@@ -44,6 +48,7 @@ package final class ReserveHandler: FrameHandler {
   ) {
     (self.database, self.logins, self.policies) = (database, logins, policies)
     presences = Presences(database: database, revocations: revocations)
+    self.revocations = revocations
   }
 
   /// An empty answer to what is no question about a reserve.
@@ -84,34 +89,32 @@ package final class ReserveHandler: FrameHandler {
     -> ReserveAnswer?
   {
     switch question {
-    case .start(let start): return .start(try take(start, holder))
+    case .start(let start):
+      if let age = start.confirmed { try note(confirmed: age, holder) }
+      return .start(try take(start, holder))
     case .fetch(let name, let receipt):
       return try mayHold(holder) ? try fetch(name, receipt, holder) : ReserveAnswer.none
     case .confirm(let entries):
       // Also of none: whether somebody is there.
       _ = try ask(Statement.fleet)
       let start = sys_monotonic()
-      var verdicts: [ReserveAnswer.Verdict] = []
+      var (verdicts, isFormer): ([ReserveAnswer.Verdict], Bool) = ([], false)
       for entry in entries {
         if !verdicts.isEmpty, sys_monotonic() - start > Self.patience { break }
-        verdicts.append(try verdict(on: entry, holder))
+        verdicts.append(try verdict(on: entry, holder, &isFormer))
       }
-      if database.key.isSealedByNext { try note(entries, holder) }
+      if isFormer { _ = try ask(Statement.shownFormer, [.bytes(holder.pin.bytes)]) }
       return .confirmed(verdicts)
     }
   }
 
-  /// While the fleet's key changes: whether this host still has receipts by the one of before.
-  private func note(_ entries: [ReserveQuestion.Entry], _ holder: HostIdentity)
-    throws(StoreTrouble)
-  {
-    var isFormer = false
-    for one in entries {
-      let id = try keyOfReceipt(one.receipt, of: one.enrollmentID, one.name, holder)
-      if let id, id != database.key.id { isFormer = true }
-    }
-    _ = try ask(
-      Statement.renew, [.bytes(holder.pin.bytes), .text(bytes(of: isFormer ? "t" : "f"))])
+  /// While the fleet's key changes: since when this host has confirmed all that it holds, of which
+  /// nothing is by the former key that it has shown before.
+  private func note(confirmed age: UInt64, _ holder: HostIdentity) throws(StoreTrouble) {
+    guard database.key.former != nil else { return }
+    // A host cannot have done so in the future, nor before there were clocks.
+    let seconds = Value.number(min(age, 1 << 31))
+    _ = try ask(Statement.confirmed, [.bytes(holder.pin.bytes), seconds])
   }
 
   /// Root may have accepted it since the hosts were read.
@@ -159,7 +162,7 @@ package final class ReserveHandler: FrameHandler {
     let right = try self.receipt(record.enrollment.id, name, holder)
     var holdsOne = false
     if let receipt {
-      holdsOne = try keyOfReceipt(receipt, of: record.enrollment.id, name, holder) != nil
+      holdsOne = try maker(of: receipt, for: record.enrollment.id, name, holder) != nil
     }
     // The verifier that has let him in is nearly always the one that is asked next. Nobody is
     // believed by the table of events: somebody else may have written there.
@@ -209,15 +212,29 @@ package final class ReserveHandler: FrameHandler {
       }, as: StoreTrouble.crypto)
   }
 
-  /// By which key of the fleet this receipt was made; nil: it is none.
-  private func keyOfReceipt(
-    _ receipt: [UInt8], of enrollment: UInt64, _ name: UserName, _ holder: HostIdentity
-  ) throws(StoreTrouble) -> UInt32? {
-    try rethrow(
+  /// How a receipt was made.
+  private struct Maker {
+    /// By the key of the fleet that seals, for the key that the host has now.
+    let isPresent: Bool
+    /// By the fleet's key of before.
+    let isFormer: Bool
+  }
+
+  /// nil: it is none. One that was made for a key that a host of this name had before is one: what
+  /// it has used is not lost by its new key.
+  private func maker(
+    of receipt: [UInt8], for enrollment: UInt64, _ name: UserName, _ holder: HostIdentity
+  ) throws(StoreTrouble) -> Maker? {
+    let former = revocations?.formerKeys(of: holder.host).compactMap(Pin.init) ?? []
+    return try rethrow(
       { () throws(CryptoError) in
-        for id in database.key.ids {
-          let right = try database.key.key(id)?.receipt(enrollment, of: name.bytes, for: holder.pin)
-          if let right, constantTimeEquals(receipt, right) { return id }
+        for pin in [holder.pin] + former {
+          for id in database.key.ids {
+            let right = try database.key.key(id)?.receipt(enrollment, of: name.bytes, for: pin)
+            guard let right, constantTimeEquals(receipt, right) else { continue }
+            let isFormer = id != database.key.id
+            return Maker(isPresent: !isFormer && pin == holder.pin, isFormer: isFormer)
+          }
         }
         return nil
       }, as: StoreTrouble.crypto)
@@ -225,11 +242,13 @@ package final class ReserveHandler: FrameHandler {
 
   // MARK: what a host says
 
-  private func verdict(on entry: ReserveQuestion.Entry, _ holder: HostIdentity) throws(StoreTrouble)
-    -> ReserveAnswer.Verdict
-  {
-    let key = try keyOfReceipt(entry.receipt, of: entry.enrollmentID, entry.name, holder)
-    guard let key else { return .delete }
+  /// `isFormer`: where the receipt is by the fleet's key of before.
+  private func verdict(
+    on entry: ReserveQuestion.Entry, _ holder: HostIdentity, _ isFormer: inout Bool
+  ) throws(StoreTrouble) -> ReserveAnswer.Verdict {
+    let maker = try maker(of: entry.receipt, for: entry.enrollmentID, entry.name, holder)
+    guard let maker else { return try verdictWithout(entry, holder) }
+    if maker.isFormer { isFormer = true }
     // One by the former key is replaced, once it is said that what was used is saved.
     var isSaved = false
     // One code after the other: each is an event. Again where somebody else was faster.
@@ -250,13 +269,40 @@ package final class ReserveHandler: FrameHandler {
       let new = entry.used & set.bitsOfCodes & ~used
       if new == 0 {
         let isKept = policies.isFor(entry.name) && !isBlocked && holder.holdsReserve
-        if isKept, !isSaved, key != database.key.id { return .replace }
+        if isKept, !isSaved, !maker.isPresent { return .replace }
         return isKept ? .keep(used: used) : .delete
       }
       try use(new & (~new + 1), of: entry.name, in: record, by: holder)
       isSaved = true
     }
     throw .busy(path: "fleet")
+  }
+
+  /// Of an entry with a receipt that no key here has made. It is not believed; but where codes that
+  /// are good would be lost, the host keeps it, and root is told.
+  private func verdictWithout(_ entry: ReserveQuestion.Entry, _ holder: HostIdentity)
+    throws(StoreTrouble) -> ReserveAnswer.Verdict
+  {
+    if entry.used == 0 { return .delete }
+    switch try load(entry.name, holder) {
+    case .disbelieved: return .keep(used: 0)
+    case .nobody: return .delete
+    case .record(let record), .blocked(let record):
+      guard record.enrollment.id == entry.enrollmentID, let set = record.enrollment.backupCodes,
+        set.id == entry.setID, entry.used & set.bitsOfCodes & ~record.usedCodes(of: set) != 0
+      else { return .delete }
+    }
+    let mark = holder.host + [0] + entry.name.bytes
+    if told.withLock({ $0.count < 10_000 && $0.insert(mark).inserted }) {
+      var line = LogLine("ALERT: backup codes were used on a host that shows no receipt for them ")
+      line.add("by a key that is here: they count as unused; make new ones ")
+      line.add("(sallyport backup-codes):")
+      line.add(user: entry.name.bytes)
+      line.add(" host=")
+      line.add(field: holder.host)
+      database.note(.alert, line)
+    }
+    return .keep(used: 0)
   }
 
   private func use(_ code: UInt64, of name: UserName, in record: Record, by holder: HostIdentity)
@@ -302,60 +348,5 @@ extension Record {
   fileprivate func usedCodes(of set: BackupCodeSet) -> UInt64 {
     guard let codes = state.backupCodes, codes.setID == set.id else { return 0 }
     return codes.used & set.bitsOfCodes
-  }
-}
-
-extension FleetKey {
-  /// By the present key.
-  func receipt(_ enrollment: UInt64, of name: [UInt8], for pin: Pin) throws(CryptoError) -> [UInt8]
-  {
-    try present.receipt(enrollment, of: name, for: pin)
-  }
-}
-
-extension SealingKey {
-  /// What a host with this key shows to prove that it was given the backup codes of this
-  /// enrollment (docs/fleet-format.md).
-  func receipt(_ enrollment: UInt64, of name: [UInt8], for pin: Pin) throws(CryptoError) -> [UInt8]
-  {
-    let parts = [OneTimePassword.bytes(of: "reserve"), name, pin.bytes, number(enrollment)]
-    let made = try derive(parts.flatMap { FleetKey.counted($0) })
-    return made.bytes(in: 0..<made.count)
-  }
-}
-
-/// Who was let in by this verifier in the last minute, and on which host: whose backup codes that
-/// host may fetch.
-package final class RecentLogins: Sendable {
-  private static let lifetime: UInt64 = 60_000_000_000
-  /// More than there are in a minute, but for a flood: then the oldest are forgotten, and fetched
-  /// at the next login.
-  private static let most = 65_536
-
-  private struct Login: Hashable {
-    let name: [UInt8]
-    let pin: Pin
-  }
-
-  private let logins = Locked<[Login: UInt64]>([:])
-
-  package init() {}
-
-  func note(_ name: [UInt8], on pin: Pin) {
-    let now = sys_monotonic()
-    logins.withLock { logins in
-      if logins.count >= Self.most {
-        logins = logins.filter { now - $0.value < Self.lifetime }
-        if logins.count >= Self.most { logins = [:] }
-      }
-      logins[Login(name: name, pin: pin)] = now
-    }
-  }
-
-  func has(_ name: [UInt8], on pin: Pin) -> Bool {
-    let now = sys_monotonic()
-    return logins.withLock {
-      $0[Login(name: name, pin: pin)].map { now - $0 < Self.lifetime } ?? false
-    }
   }
 }

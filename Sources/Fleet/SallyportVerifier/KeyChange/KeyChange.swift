@@ -8,12 +8,39 @@ extension Statement {
     SELECT needs, writes, distrust, distrusted, seal, canary, next FROM fleet
     """
 
-  /// $1 the seal of the row, $2 the next key, sealed. The first one stays.
-  fileprivate static let announce = "UPDATE fleet SET next = $2 WHERE seal = $1 AND next IS NULL"
+  /// Verifiers that are alive.
+  private static let live = "worker = 0 AND now > clock_timestamp() - interval '10 s'"
+
+  /// Verifiers that are alive, and of which the first key is another one than that of this id.
+  private static func former(_ id: String) -> String {
+    "\(live) AND substr(keys, 1, 4) <> \(id)"
+  }
+
+  /// $1 the id of the present key.
+  fileprivate static let withFormer = """
+    SELECT verifier FROM worker WHERE \(former("$1::bytea")) ORDER BY 1
+    """
+
+  /// $1 the seal of the row, $2 the next key, sealed, $3 what was announced before, which nobody
+  /// can open, or NULL, $4 the id of the present key. Nothing where the row was changed meanwhile,
+  /// or a verifier has still to remove the key before the present one.
+  fileprivate static let announce = """
+    UPDATE fleet SET next = $2 WHERE seal = $1 AND next IS NOT DISTINCT FROM $3::bytea
+      AND NOT EXISTS (SELECT FROM worker WHERE \(former("$4::bytea"))) RETURNING one
+    """
+
+  /// $1 the id of the present key: next ones with which rows are sealed all the same, and the
+  /// verifier that has said that it has each.
+  fileprivate static let heldElsewhere = """
+    SELECT id, verifier FROM (
+      SELECT substr(keys, 5, 4) AS id, verifier FROM worker
+      WHERE worker = 0 AND octet_length(keys) = 8 AND substr(keys, 1, 4) = $1::bytea) AS held
+    WHERE \(sealing("id")) ORDER BY 2
+    """
 
   /// $1 the id of a key: verifiers that are alive and have not said that it is on their disk.
   private static let lacking = """
-    SELECT verifier FROM worker WHERE worker = 0 AND now > clock_timestamp() - interval '10 s'
+    SELECT verifier FROM worker WHERE \(live)
       AND coalesce($1::bytea NOT IN (substr(keys, 1, 4), substr(keys, 5, 4)), true)
     """
 
@@ -25,16 +52,18 @@ extension Statement {
     WITH turned AS (
       UPDATE fleet SET seal = $3
       WHERE seal = $2 AND next = $4 AND NOT EXISTS (\(lacking)) RETURNING one),
-    begun AS (UPDATE host SET formerly = NULL, asked = NULL FROM turned)
+    begun AS (UPDATE host SET formerly = now(), asked = NULL FROM turned)
     SELECT one FROM turned
     """
 
-  /// Hosts that may hold receipts by the former key: they have not asked about their reserve five
-  /// minutes after they showed the last one. They ask for all of it each ten minutes.
+  /// Hosts that may hold receipts by the former key, when each was seen, and whether it has said
+  /// since the change that all it holds was confirmed. `asked` is when that began, `formerly` when
+  /// it showed such a receipt last, or the change began; an answer may be on its way for a moment.
   fileprivate static let notRenewed = """
-    SELECT h.name, \(shown("h.seen")) FROM host h LEFT JOIN presence p ON p.subject = h.key
+    SELECT h.name, \(shown("h.seen")), h.asked IS NOT NULL
+    FROM host h LEFT JOIN presence p ON p.subject = h.key
     WHERE h.key IS NOT NULL AND h.seen IS NOT NULL AND coalesce(p.kind, 0) < 3
-      AND NOT coalesce(h.asked - h.formerly >= interval '5 minutes', false) ORDER BY 1
+      AND NOT coalesce(h.asked > h.formerly + interval '1 minute', h.asked IS NOT NULL) ORDER BY 1
     """
 
   /// $1 the id of the present key, $2 the seal of the row, $3 the canary of the key before, $4 the
@@ -87,11 +116,15 @@ extension Database {
       let canary = rows.bytes(0, 5), let present = FleetKey.id(of: seal),
       let oldest = FleetKey.id(of: canary)
     else { throw .unusable("the fleet row is missing: sallyport-verifier init") }
+    let isRightCanary = key.isRight(canary, "canary", [])
+    if isRightCanary { key.noteOldest(canary) }
     if let lack = key.lacks(seal) { throw .unusable(lack) }
-    guard row.isRight(seal, under: key), key.isRight(canary, "canary", []) else {
+    guard isRightCanary, row.isRight(seal, under: key) else {
       throw .unusable("the fleet row was modified by somebody without the key")
     }
     key.follow(seal)
+    // An older one that is put back from now on is another one.
+    books.withLock { if row.distrust >= $0.highest { $0.fleet = (seal, row) } }
     return KeyStanding(
       present: present, oldest: oldest, announced: rows.bytes(0, 6), row: row, seal: seal,
       canary: canary)
@@ -122,6 +155,11 @@ extension Database {
     case done
     /// Nothing seals with it yet: these verifiers are alive and do not have it.
     case lacking([String])
+    /// Nothing was made: these verifiers are alive and have still to remove the key before.
+    case holding([String])
+    /// Nothing was made: rows are sealed with another key, which these verifiers have, and not
+    /// this one.
+    case elsewhere([String])
     /// The one before has not come to its end.
     case isChanging
     /// Verifiers of a former version may be there.
@@ -131,27 +169,70 @@ extension Database {
   /// Makes the next key, gives it to the verifiers, and has it seal once each that is alive has it.
   /// `patience`: how long it waits for them, in milliseconds.
   package func beginKey(patience: UInt64 = 15_000) throws(DatabaseFault) -> KeyBegun {
+    let end = sys_monotonic() + patience * 1_000_000
     var standing = try keyStanding()
     if standing.isChanging { return .isChanging }
     if standing.row.writes < Schema.number { return .unfinished }
-    if standing.announced == nil {
-      let sealed = try newKey()
-      _ = try ask(Statement.announce, [.bytes(standing.seal), .bytes(sealed)])
-      // Another one may have been faster.
+    let found = key.announced(standing.announced, by: standing.present)
+    let isOther = try found.map { (found) throws(DatabaseFault) in
+      try isSealingNext(besides: found.key.id)
+    }
+    if isOther ?? true {
+      if let fault = try announce(standing, until: end) { return fault }
       standing = try keyStanding()
+      // Another one was faster.
+      if standing.isChanging { return .done }
+    }
+    return try turn(standing, until: end)
+  }
+
+  /// nil: there is one that can be opened, or somebody has changed the row meanwhile.
+  private func announce(_ standing: KeyStanding, until end: UInt64) throws(DatabaseFault)
+    -> KeyBegun?
+  {
+    let id = Value.bytes(FleetKey.bytes(of: standing.present))
+    if let names = try holding(id, until: end) { return .holding(names) }
+    let line = try DatabaseConnection(words, worker: 0)
+    _ = try line.ask(Statement.overAllRows)
+    let held = try line.ask(Statement.heldElsewhere, [id], 600_000)
+    let others = (0..<held.count).filter { row in
+      FleetKey.id(of: held.bytes(row, 0) ?? []).flatMap { key.key($0) } == nil
+    }
+    if !others.isEmpty { return .elsewhere(others.map { held.text($0, 1) ?? "" }) }
+    let values: [Value] = [
+      .bytes(standing.seal), .bytes(try nextKey(after: standing.present)),
+      standing.announced.map { .bytes($0) } ?? .null, id,
+    ]
+    if try ask(Statement.announce, values).0.count == 1 { return nil }
+    return try holding(id, until: end).map { .holding($0) }
+  }
+
+  /// Waits for verifiers that have still to remove the key before the present one, whose id this
+  /// is. nil: there is none any more.
+  private func holding(_ id: Value, until end: UInt64) throws(DatabaseFault) -> [String]? {
+    while true {
+      let late = try ask(Statement.withFormer, [id]).0
+      if late.count == 0 { return nil }
+      guard sys_monotonic() < end else { return (0..<late.count).map { late.text($0, 0) ?? "" } }
+      _ = poll(nil, 0, 200)
+    }
+  }
+
+  /// Has the key that was announced seal.
+  private func turn(_ asked: KeyStanding, until end: UInt64) throws(DatabaseFault) -> KeyBegun {
+    var standing = asked
+    guard let found = key.announced(standing.announced, by: standing.present) else {
+      throw .unusable("others keep changing the row of the fleet: again")
     }
     try takeAnnounced(standing.announced, present: standing.present, oldest: standing.oldest)
-    guard let announced = standing.announced, let next = key.ids.last, next != standing.present,
-      let sealing = key.key(next)
-    else { throw .unusable("the next key in the database cannot be opened") }
-    let end = sys_monotonic() + patience * 1_000_000
+    let id = Value.bytes(FleetKey.bytes(of: found.key.id))
     while true {
       let seal = try Self.sealing { () throws(CryptoError) in
-        try sealing.bind(FleetRow.table, standing.row.fields)
+        try found.key.bind(FleetRow.table, standing.row.fields)
       }
-      let id = Value.bytes(FleetKey.bytes(of: next))
       let turned = try ask(
-        Statement.turn, [id, .bytes(standing.seal), .bytes(seal), .bytes(announced)]
+        Statement.turn,
+        [id, .bytes(standing.seal), .bytes(seal), .bytes(standing.announced ?? [])]
       ).0
       if turned.count == 1 {
         key.follow(seal)
@@ -167,24 +248,31 @@ extension Database {
     }
   }
 
-  /// Sealed with the present one, for the way through the database. Its id is another one.
-  private func newKey() throws(DatabaseFault) -> [UInt8] {
-    for _ in 0..<8 {
-      guard let whole = try? Random.secret(count: FleetKey.fileLength),
-        let new = try? FleetKey.key(in: whole)
+  /// The one that this verifier has already, or a new one of another id: sealed with the present
+  /// one, for the way through the database.
+  private func nextKey(after present: UInt32) throws(DatabaseFault) -> [UInt8] {
+    var whole: Secret?
+    if let next = key.next, next.id != present { whole = next.whole }
+    for _ in 0..<8 where whole == nil {
+      guard let made = try? Random.secret(count: FleetKey.fileLength),
+        let new = try? FleetKey.key(in: made)
       else { break }
-      if key.key(new.id) != nil { continue }
-      guard let sealed = try? key.seal(whole, .key, of: []) else { break }
-      return sealed
+      if key.key(new.id) == nil { whole = made }
     }
-    throw .unusable("no key could be made")
+    guard let whole, let sealed = try? key.seal(whole, .key, of: []) else {
+      throw .unusable("no key could be made")
+    }
+    return sealed
   }
 
   // MARK: the end
 
   /// What is sealed with the key of before.
   package func keyLeft() throws(DatabaseFault) -> KeyLeft {
-    try reseal(.count) { () throws(DatabaseFault) in }
+    _ = try keyStanding()
+    var pass = ResealPass(.count)
+    try reseal(&pass) { () throws(DatabaseFault) in }
+    return pass.left
   }
 
   /// Verifiers that are alive and lack the present key.
@@ -194,10 +282,13 @@ extension Database {
     return (0..<late.count).map { late.text($0, 0) ?? "" }
   }
 
-  /// Hosts whose used backup codes might be lost without the former key, and when they were seen.
-  package func hostsBehind() throws(DatabaseFault) -> [(name: String, seen: String)] {
+  /// Hosts whose used backup codes might be lost without the former key, when they were seen, and
+  /// whether they have said since the change began that all they hold was confirmed.
+  package func hostsBehind() throws(DatabaseFault) -> [(name: String, seen: String, told: Bool)] {
     let rows = try ask(Statement.notRenewed).0
-    return (0..<rows.count).map { (rows.text($0, 0) ?? "", rows.text($0, 1) ?? "") }
+    return (0..<rows.count).map {
+      (rows.text($0, 0) ?? "", rows.text($0, 1) ?? "", rows.bytes($0, 2) == [1])
+    }
   }
 
   /// The key of before is needed no more; each verifier removes it. false: something has changed

@@ -28,7 +28,9 @@ final class KeyKeeper: Sendable {
     /// Since when the key of before is needed no more.
     var ended: UInt64?
     var complaint = ""
-    var isTold = false
+    var disbelieved: [[UInt8]: ResealPass.Disbelieved] = [:]
+    /// Whose rows could not be sealed again in the last pass, for another reason.
+    var late: Set<[UInt8]> = []
   }
 
   private let database: Database
@@ -36,13 +38,16 @@ final class KeyKeeper: Sendable {
   /// In nanoseconds: between two passes at least; and for how long what was loaded under the key of
   /// before may still be saved.
   private let (patience, grace): (UInt64, UInt64)
+  /// How many times as long as a pass took it rests at least; once at the end of a change.
+  private let rest: UInt64
   private let progress = Locked(Progress())
 
   init(
     _ database: Database, _ file: RevocationFile?, patience: UInt64 = 10_000_000_000,
-    grace: UInt64 = 10_000_000_000
+    grace: UInt64 = 10_000_000_000, rest: UInt64 = 10
   ) {
-    (self.database, self.file, self.patience, self.grace) = (database, file, patience, grace)
+    (self.database, self.file) = (database, file)
+    (self.patience, self.grace, self.rest) = (patience, grace, rest)
   }
 
   /// A function and no closure: the optimizer makes one that never returns into another.
@@ -58,12 +63,15 @@ final class KeyKeeper: Sendable {
   func turn() {
     do throws(DatabaseFault) {
       let standing = try database.keyStanding()
-      try database.takeAnnounced(
-        standing.announced, present: standing.present, oldest: standing.oldest)
-      try database.tellKeys()
       let isOver = standing.present == standing.oldest
-      let isLeft = isOver && database.key.isSealedByNext
-      if !isLeft { progress.withLock { $0.ended = nil } }
+      let isLeft = isOver && database.key.former != nil
+      // There is room for two keys: the one of before goes first.
+      if !isLeft {
+        progress.withLock { $0.ended = nil }
+        try database.takeAnnounced(
+          standing.announced, present: standing.present, oldest: standing.oldest)
+      }
+      try database.tellKeys()
       if !isOver || isLeft { try work(isLeft) }
       progress.withLock { $0.complaint = "" }
     } catch {
@@ -74,20 +82,51 @@ final class KeyKeeper: Sendable {
   /// `isLeft`: the key of before is here, and needed no more.
   private func work(_ isLeft: Bool) throws(DatabaseFault) {
     let now = sys_monotonic()
-    let (isDue, mayEnd) = progress.withLock { progress in
+    let (isDue, mayEnd, known) = progress.withLock { progress in
       if isLeft, progress.ended == nil { (progress.ended, progress.nextPass) = (now, 0) }
       let since = progress.ended.map { now - $0 >= grace } ?? false
-      return (now >= progress.nextPass || isLeft && since, since)
+      return (now >= progress.nextPass, since, progress.disbelieved)
     }
     guard isDue else { return }
-    let left = try database.reseal(.seal) { () throws(DatabaseFault) in
+    var pass = ResealPass(.seal, disbelieved: known)
+    try database.reseal(&pass) { () throws(DatabaseFault) in
       _ = poll(nil, 0, Self.pause)
       if database.isAway { throw .away }
     }
     let end = sys_monotonic()
-    progress.withLock { $0.nextPass = end + max(patience, 10 * (end - now)) }
-    // Another verifier may have saved meanwhile what it had loaded before.
-    if isLeft, mayEnd, left.isEmpty { try drop() }
+    let resting = (isLeft ? min(rest, 1) : rest) * (end - now)
+    progress.withLock { $0.nextPass = end + max(patience, resting) }
+    tell(of: pass, besides: known, isLeft)
+    // Another verifier may have saved meanwhile what it had loaded before. What nobody can believe
+    // needs no key: root has said so, or there was none when the change came to its end.
+    if isLeft, mayEnd, pass.left.count == 0 { try drop() }
+  }
+
+  /// Once of each.
+  private func tell(
+    of pass: ResealPass, besides known: [[UInt8]: ResealPass.Disbelieved], _ isLeft: Bool
+  ) {
+    for (name, row) in pass.disbelieved where known[name] != row {
+      let what =
+        row.isOld
+        ? "this verifier has seen newer ones: if these are to stay, restart it"
+        : isLeft
+          ? "nobody can believe them: nothing opens them when that is removed"
+          : "nobody can believe them: what is to be done, sallyport-verifier key status says"
+      database.alert(
+        "the fleet's key: the rows of \(String(decoding: name, as: UTF8.self)) are sealed with the "
+          + "former one, and \(what)")
+    }
+    let former = progress.withLock { progress in
+      defer { (progress.disbelieved, progress.late) = (pass.disbelieved, Set(pass.late.keys)) }
+      return progress.late
+    }
+    for (name, reason) in pass.late where !former.contains(name) {
+      database.note(
+        .warning,
+        "the fleet's key: \(String(decoding: name, as: UTF8.self)) cannot be sealed again now: "
+          + "\(reason); it is tried again")
+    }
   }
 
   private func drop() throws(DatabaseFault) {

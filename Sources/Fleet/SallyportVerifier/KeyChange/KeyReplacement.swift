@@ -15,7 +15,8 @@ extension Statement {
 extension Database {
   /// What came of `replaceKey`.
   package enum KeyReplaced: Equatable, Sendable {
-    case done
+    /// These people's rows nobody can believe: they are as they were, and no key opens them again.
+    case done([[UInt8]])
     /// These verifiers answer hosts: nothing was changed.
     case alive([String])
     /// A change is under way whose key the former one opens: nothing was changed.
@@ -37,16 +38,17 @@ extension Database {
       guard try turnAlone(standing) else { return .alive([]) }
       standing = try keyStanding()
     }
-    _ = try reseal(.seal) { () throws(DatabaseFault) in }
+    var pass = ResealPass(.seal)
+    try reseal(&pass) { () throws(DatabaseFault) in }
     let left = try keyLeft()
-    guard left.isEmpty, try endKey(standing) else { return .left(left) }
+    guard left.count == 0, try endKey(standing) else { return .left(left) }
     do throws(PrivateFile.Fault) {
       try file?.sealAgain()
       try key.endFirst()
     } catch {
       throw .unusable("the fleet's former key is not removed here: \(error.text)")
     }
-    return .done
+    return .done(left.disbelieved)
   }
 
   /// false where a verifier is alive, or another one has changed the row.
@@ -54,8 +56,15 @@ extension Database {
     guard let whole = try? Random.secret(count: FleetKey.fileLength),
       let new = try? FleetKey.key(in: whole), key.key(new.id) == nil
     else { throw .unusable("no key could be made: again") }
+    if try isSealingNext(besides: nil) {
+      throw .unusable(
+        "rows are sealed with another next key, which is here: key next and key finish, and then "
+          + "this again")
+    }
     do throws(PrivateFile.Fault) {
-      try key.take(next: whole, isUsed: false)
+      // This verifier was not there when the change before came to its end.
+      if key.isFirstOver { try key.endFirst() }
+      try key.take(next: whole)
     } catch {
       throw .unusable("the fleet's new key is not kept here: \(error.text)")
     }

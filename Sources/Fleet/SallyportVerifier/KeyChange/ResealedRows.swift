@@ -2,23 +2,16 @@ import OneTimePassword
 import SallyportCore
 
 extension Statement {
-  /// $1 the last name of the page before, $2 a key, $3 how many: names, and whether something of
-  /// theirs is sealed with another key. The rows of verifiers are empty.
-  fileprivate static let resealed = """
-    SELECT e.name, octet_length(e.body) > 0 AND (substr(e.body, 2, 4) <> $2::bytea
-      OR substr(coalesce(s.body, e.body), 2, 4) <> $2::bytea)
-    FROM enrollment e LEFT JOIN state s ON s.name = e.name
-    WHERE e.name > $1 ORDER BY e.name LIMIT $3::int
-    """
-
   fileprivate static let invites = """
     SELECT digest, host, enrolls, until, key, seal, rights FROM invite
     """
 
-  /// $1 name, $2 its seal until now, $3 its rights until now, $4 and $5 the new ones.
+  /// $1 name, $2 and $3 its seal and rights until now, $4 and $5 the new ones, $6 and $7 what
+  /// stands in `reopened` until now, and the new one.
   fileprivate static let resealHost = """
-    UPDATE host SET seal = $4, rights = $5 WHERE name = $1 AND seal = $2
-      AND rights IS NOT DISTINCT FROM $3::bytea RETURNING name
+    UPDATE host SET seal = $4, rights = $5, reopened = $7 WHERE name = $1 AND seal = $2
+      AND rights IS NOT DISTINCT FROM $3::bytea AND reopened IS NOT DISTINCT FROM $6::bytea
+    RETURNING name
     """
 
   /// The same of an invitation, by its digest.
@@ -28,170 +21,223 @@ extension Statement {
     """
 }
 
-/// Rows that are sealed with another key than the present one, by their tables.
+/// Rows that are sealed with the key of before.
 package struct KeyLeft: Equatable, Sendable {
-  package var people: [[UInt8]] = []
-  package var hosts: [[UInt8]] = []
-  /// Of all of them; the first ones are named.
+  /// How many a verifier seals again, and whose the first ones are: names of people and of hosts,
+  /// or what else they are.
   package var count = 0
+  package var names: [[UInt8]] = []
+  /// People whose rows nobody can believe.
+  package var disbelieved: [[UInt8]] = []
   private static let most = 5
 
-  package var isEmpty: Bool { count == 0 }
-
-  mutating func add(person: [UInt8]) {
+  mutating func add(_ name: [UInt8]) {
     count += 1
-    if people.count < Self.most, !FleetStore.isDecoy(person) { people.append(person) }
-  }
-
-  mutating func add(host: [UInt8]) {
-    count += 1
-    if hosts.count < Self.most { hosts.append(host) }
+    if names.count < Self.most, !FleetStore.isDecoy(name) { names.append(name) }
   }
 }
 
-/// What is to be done with rows that are sealed with another key.
-enum Resealing {
-  /// They are sealed with the present one: what this verifier cannot, is left.
-  case seal
-  /// They are counted.
-  case count
-}
-
-// A row whose seal is wrong needs no key: it is left as it is, and not counted.
-extension Database {
-  private static let page: UInt64 = 1000
-
-  /// All tables once. `pause`: after each row that was saved.
-  func reseal(_ what: Resealing, _ pause: () throws(DatabaseFault) -> Void) throws(DatabaseFault)
-    -> KeyLeft
-  {
-    var left = KeyLeft()
-    let present = FleetKey.bytes(of: key.id)
-    try resealHosts(what, present, &left)
-    try resealInvites(what, present, &left)
-    try resealRevoked(what, present, &left)
-    try resealPresences(what, present, &left)
-    try resealIncarnation(what, present, &left)
-    try resealPolicies(what, present, &left)
-    var last: [UInt8] = []
-    var isOver = false
-    while !isOver {
-      let (rows, _) = try ask(
-        Statement.resealed, [.bytes(last), .bytes(present), .number(Self.page)])
-      for row in 0..<rows.count {
-        guard let name = rows.bytes(row, 0) else { continue }
-        last = name
-        guard rows.bytes(row, 1) == [1] else { continue }
-        let isDone = try FleetStore(self, Event(on: bytes(of: "key")), uid: nil)
-          .reseal(name, what)
-        if !isDone { left.add(person: name) }
-        try pause()
-      }
-      isOver = rows.count < Int(Self.page)
-    }
-    return left
+/// One pass over all rows that are sealed with the key of before, and what it found.
+struct ResealPass {
+  /// What is to be done with them.
+  enum Aim {
+    /// They are sealed with the present one: what this verifier cannot, is left.
+    case seal
+    /// They are counted.
+    case count
   }
 
-  /// Whether this seal is by another key than the present one.
-  private func isOther(_ seal: [UInt8]?, _ present: [UInt8]) -> Bool {
-    seal.map { !$0.starts(with: present) } ?? false
+  /// Somebody's rows.
+  struct Disbelieved: Equatable {
+    /// A digest of what is there.
+    let digest: [UInt8]
+    /// They are right, but this verifier has seen newer ones: one that is restarted seals them
+    /// again.
+    let isOld: Bool
   }
 
-  private func resealHosts(_ what: Resealing, _ present: [UInt8], _ left: inout KeyLeft)
+  let aim: Aim
+  /// The id of the key of before.
+  fileprivate(set) var former: [UInt8] = []
+  private(set) var left = KeyLeft()
+  /// People's rows that are not believed: they are not looked at again before they change.
+  var disbelieved: [[UInt8]: Disbelieved]
+  /// What could not be sealed again for now, and why.
+  private(set) var late: [[UInt8]: String] = [:]
+
+  init(_ aim: Aim, disbelieved: [[UInt8]: Disbelieved] = [:]) {
+    (self.aim, self.disbelieved) = (aim, disbelieved)
+  }
+
+  /// Whether this seal names the key of before.
+  func isFormer(_ seal: [UInt8]?) -> Bool { seal?.starts(with: former) ?? false }
+
+  mutating func add(left name: [UInt8]) { left.add(name) }
+
+  mutating func add(disbelieved name: [UInt8], _ row: Disbelieved) {
+    if row.isOld { left.add(name) } else { left.disbelieved.append(name) }
+    disbelieved[name] = row
+  }
+
+  mutating func add(late name: [UInt8], _ reason: String) {
+    left.add(name)
+    late[name] = reason
+  }
+
+  /// One row. `body`: seals it again; false: another one was faster.
+  mutating func seal(_ name: [UInt8], _ body: () throws(DatabaseFault) -> Bool)
     throws(DatabaseFault)
   {
+    if aim == .count { return left.add(name) }
+    do throws(DatabaseFault) {
+      if try !body() { left.add(name) }
+    } catch {
+      // Such as one that somebody has locked.
+      guard case .refused = error, !error.isOfTheServer else { throw error }
+      add(late: name, error.text)
+    }
+  }
+}
+
+// A row whose seal is wrong needs no key: it is left as it is, and not counted. Neither are rights
+// that nobody with a key has sealed.
+extension Database {
+  /// All tables once. `pause`: after each row of a person.
+  func reseal(_ pass: inout ResealPass, _ pause: () throws(DatabaseFault) -> Void)
+    throws(DatabaseFault)
+  {
+    guard let former = key.former else { return }
+    pass.former = FleetKey.bytes(of: former.id)
+    try reseal(try hostsWithRights(), by: Statement.resealHost, &pass)
+    try reseal(try invitesWithRights(), by: Statement.resealInvite, &pass)
+    try resealRevoked(&pass)
+    try resealPresences(&pass)
+    try resealIncarnation(&pass)
+    try resealPolicies(&pass)
+    try resealPeople(&pass, pause)
+  }
+
+  // MARK: hosts and invitations
+
+  /// A row of a host or an invitation, as it stands there.
+  private struct WithRights {
+    let owner: RightsOwner
+    let seal: [UInt8]
+    let rights: [UInt8]?
+    var reopened: [UInt8]?
+  }
+
+  private func hostsWithRights() throws(DatabaseFault) -> [WithRights] {
     let (rows, _) = try ask(Statement.hosts)
-    for row in 0..<rows.count {
+    return (0..<rows.count).compactMap { row in
       guard let host = HostRow(rows, row), let seal = rows.bytes(row, 4),
         host.isRight(seal, under: key)
-      else { continue }
-      let rights = rows.bytes(row, 5)
-      guard isOther(seal, present) || isOther(rights.map(SealedRights.seal), present) else {
-        continue
-      }
-      let values = try values(host, seal, rights: rights, of: .host(host))
-      let isDone =
-        what == .seal
-        ? try ask(Statement.resealHost, [.text(host.name)] + values).0.count == 1 : false
-      if !isDone { left.add(host: host.name) }
+      else { return nil }
+      return WithRights(
+        owner: .host(host), seal: seal, rights: rows.bytes(row, 5), reopened: rows.bytes(row, 6))
     }
   }
 
-  private func resealInvites(_ what: Resealing, _ present: [UInt8], _ left: inout KeyLeft)
-    throws(DatabaseFault)
-  {
+  private func invitesWithRights() throws(DatabaseFault) -> [WithRights] {
     let (rows, _) = try ask(Statement.invites)
-    for row in 0..<rows.count {
+    return (0..<rows.count).compactMap { row in
       guard let invite = InviteRow(rows, row), let seal = rows.bytes(row, 5),
         invite.isRight(seal, under: key)
-      else { continue }
-      let rights = rows.bytes(row, 6)
-      guard isOther(seal, present) || isOther(rights.map(SealedRights.seal), present) else {
-        continue
-      }
-      let values = try values(invite, seal, rights: rights, of: .invite(invite))
-      let isDone =
-        what == .seal
-        ? try ask(Statement.resealInvite, [.bytes(invite.digest)] + values).0.count == 1 : false
-      if !isDone { left.add(host: invite.host) }
+      else { return nil }
+      return WithRights(owner: .invite(invite), seal: seal, rights: rows.bytes(row, 6))
     }
   }
 
-  /// $2 to $5 of both. Rights that are not right stay as they are.
-  private func values(
-    _ row: some SealedRow, _ seal: [UInt8], rights: [UInt8]?, of owner: RightsOwner
-  ) throws(DatabaseFault) -> [Value] {
-    let read = rights.flatMap { SealedRights.read($0, under: key, of: owner) }
-    let sealed = try Self.sealing { () throws(CryptoError) in
-      (row: try row.seal(under: key), rights: try read?.sealed(under: key, of: owner) ?? rights)
-    }
-    return [
-      .bytes(seal), rights.map { .bytes($0) } ?? .null, .bytes(sealed.row),
-      sealed.rights.map { .bytes($0) } ?? .null,
-    ]
-  }
-
-  private func resealRevoked(_ what: Resealing, _ present: [UInt8], _ left: inout KeyLeft)
+  private func reseal(_ rows: [WithRights], by statement: String, _ pass: inout ResealPass)
     throws(DatabaseFault)
   {
+    for one in rows {
+      let rights = one.rights.flatMap { SealedRights.read($0, under: key, of: one.owner) }
+      let reopened = one.owner.reopened(one.reopened, under: key)
+      let isFormer =
+        pass.isFormer(one.seal)
+        || rights != nil && pass.isFormer(one.rights.map(SealedRights.seal))
+        || reopened > 0 && pass.isFormer(one.reopened.map { Array($0.dropFirst(8)) })
+      guard isFormer else { continue }
+      let values = try values(one, rights, reopened: reopened)
+      try pass.seal(one.owner.name) { () throws(DatabaseFault) in
+        try ask(statement, values).0.count == 1
+      }
+    }
+  }
+
+  /// Of the statement. What is not right stays as it is.
+  private func values(_ one: WithRights, _ rights: SealedRights?, reopened: Int64)
+    throws(DatabaseFault) -> [Value]
+  {
+    try Self.sealing { () throws(CryptoError) in
+      let sealed = try rights?.sealed(under: key, of: one.owner) ?? one.rights
+      func value(_ bytes: [UInt8]?) -> Value { bytes.map { .bytes($0) } ?? .null }
+      let both: [Value] = [.bytes(one.seal), value(one.rights)]
+      switch one.owner {
+      case .host(let row):
+        let mark = reopened > 0 ? try Reopening.mark(reopened, under: key, of: row) : one.reopened
+        return [.text(row.name)] + both + [
+          .bytes(try row.seal(under: key)), value(sealed), value(one.reopened), value(mark),
+        ]
+      case .invite(let row):
+        return [.bytes(row.digest)] + both + [.bytes(try row.seal(under: key)), value(sealed)]
+      }
+    }
+  }
+
+  // MARK: others
+
+  private func resealRevoked(_ pass: inout ResealPass) throws(DatabaseFault) {
     let (rows, _) = try ask(Statement.revoked)
     for row in 0..<rows.count {
-      guard let one = RevokedRow(rows, row), let seal = rows.bytes(row, 3), isOther(seal, present),
+      guard let one = RevokedRow(rows, row), let seal = rows.bytes(row, 3), pass.isFormer(seal),
         one.isRight(seal, under: key)
       else { continue }
       let values = try Self.sealing { () throws(CryptoError) in try one.values(under: key) }
-      let isDone =
-        what == .seal
-        ? try ask(Statement.addRevoked, values + [.bytes(seal)]).0.count == 1 : false
-      if !isDone { left.add(host: one.host) }
+      try pass.seal(one.host) { () throws(DatabaseFault) in
+        try ask(Statement.addRevoked, values + [.bytes(seal)]).0.count == 1
+      }
     }
   }
 
-  private func resealPresences(_ what: Resealing, _ present: [UInt8], _ left: inout KeyLeft)
-    throws(DatabaseFault)
-  {
+  private func resealPresences(_ pass: inout ResealPass) throws(DatabaseFault) {
     let (rows, _) = try ask(Statement.presences)
     for row in 0..<rows.count {
-      guard let seal = rows.bytes(row, 7), isOther(seal, present),
+      guard let seal = rows.bytes(row, 7), pass.isFormer(seal),
         let one = PresenceRow.sealed(rows, row, key)
       else { continue }
       let values = try Self.sealing { () throws(CryptoError) in try one.values(under: key) }
-      let isDone =
-        what == .seal
-        ? try ask(Statement.savePresence, values + [.bytes(seal)]).0.count == 1 : false
-      if !isDone { left.add(host: hexadecimal(one.subject)) }
+      try pass.seal(hexadecimal(one.subject)) { () throws(DatabaseFault) in
+        try ask(Statement.savePresence, values + [.bytes(seal)]).0.count == 1
+      }
+    }
+  }
+
+  /// The random of the database, whose seal stands behind it.
+  private func resealIncarnation(_ pass: inout ResealPass) throws(DatabaseFault) {
+    guard let (old, new) = try resealedIncarnation(), pass.isFormer(Array(old.dropFirst(16)))
+    else { return }
+    try pass.seal(OneTimePassword.bytes(of: "(the database's number)")) {
+      () throws(DatabaseFault) in try replaceIncarnation(old, by: new)
     }
   }
 }
 
-// The random of the database, whose seal stands behind it.
-extension Database {
-  fileprivate func resealIncarnation(
-    _ what: Resealing, _ present: [UInt8], _ left: inout KeyLeft
-  ) throws(DatabaseFault) {
-    guard let (old, new) = try resealedIncarnation(), isOther(Array(old.dropFirst(16)), present)
-    else { return }
-    let isDone = what == .seal ? try replaceIncarnation(old, by: new) : false
-    if !isDone { left.add(host: OneTimePassword.bytes(of: "(the database's number)")) }
+extension RightsOwner {
+  /// Of the host.
+  fileprivate var name: [UInt8] {
+    switch self {
+    case .host(let row): row.name
+    case .invite(let row): row.host
+    }
+  }
+
+  /// As `Reopening` reads it.
+  fileprivate func reopened(_ column: [UInt8]?, under key: FleetKey) -> Int64 {
+    switch self {
+    case .host(let row): Reopening.read(column, under: key, of: row)
+    case .invite: 0
+    }
   }
 }

@@ -25,12 +25,25 @@ package struct FleetStore: ManagedStore, Sendable {
   /// Whether codes count at known places alone.
   private let isClosed: Bool
   let loaded = Loaded()
+  var voice = Voice.usual
+
+  /// What is logged of what cannot be answered.
+  enum Voice {
+    case usual
+    /// Not that the database does not answer.
+    case ofRows
+    /// Nothing: who asks tells it.
+    case silent
+  }
 
   /// What was loaded for this question.
   final class Loaded: Sendable {
     let rows = Locked<[[UInt8]: Columns]>([:])
     let isAway = Locked(false)
-    let isUnanswered = Locked(false)
+    /// Why the database did not answer; nil: it did.
+    let unanswered = Locked<String?>(nil)
+    /// What is wrong with somebody's rows.
+    let rowFault = Locked<RowFault?>(nil)
     let isUsedUp = Locked(false)
     /// Whether the rows that `load` takes are there, and nothing has happened since.
     let isAhead = Locked(false)
@@ -57,7 +70,9 @@ package struct FleetStore: ManagedStore, Sendable {
 
   /// Whether the database did not answer a question, for whatever reason; else what was thrown is
   /// of the rows themselves.
-  var wasUnanswered: Bool { loaded.isUnanswered.withLock { $0 } }
+  var wasUnanswered: Bool { unanswered != nil }
+  /// For people.
+  var unanswered: String? { loaded.unanswered.withLock { $0 } }
 
   /// The host has looked it up.
   package func account(named name: UserName) -> Account { Account(name: name, uid: uid) }
@@ -133,7 +148,8 @@ package struct FleetStore: ManagedStore, Sendable {
       database.rollbackGuard.raise(user, to: row.seen)
       return row
     } catch {
-      database.note(error, of: found)
+      loaded.rowFault.withLock { $0 = error }
+      if voice != .silent { database.note(error, of: found) }
       throw fault(error.text)
     }
   }
@@ -352,49 +368,5 @@ package struct FleetStore: ManagedStore, Sendable {
     guard rows.number(0, 0) == 1 else { return false }
     if let user = try self.mark(of: key) { database.rollbackGuard.raise(user, to: seen) }
     return true
-  }
-
-  // MARK: trouble
-
-  func hash(of name: [UInt8]) throws(StoreTrouble) -> UInt64 {
-    try rethrow(
-      { () throws(CryptoError) in number(try SHA256.digest(name)) }, as: StoreTrouble.crypto)
-  }
-
-  func ask<R>(_ body: () throws(DatabaseFault) -> R) throws(StoreTrouble) -> R {
-    do throws(DatabaseFault) { return try body() } catch { throw fault(error) }
-  }
-
-  private func sealing<R>(_ body: () throws(RowFault) -> R) throws(StoreTrouble) -> R {
-    do throws(RowFault) { return try body() } catch { throw fault(error.text) }
-  }
-
-  /// Logs it, and gives what the handler answers.
-  private func fault(_ text: StaticString) -> StoreTrouble {
-    alert(text)
-    return .service(path: "fleet", .trouble(mayBeTheCallers: false))
-  }
-
-  private func fault(_ fault: DatabaseFault) -> StoreTrouble {
-    loaded.isUnanswered.withLock { $0 = true }
-    switch fault {
-    case .away, .aside, .unreachable: loaded.isAway.withLock { $0 = true }
-    case .refused where fault.isOfTheServer: loaded.isAway.withLock { $0 = true }
-    case .refused, .broken, .silent, .warned, .moved, .unusable, .outOfMemory: break
-    }
-    var line = LogLine("refused: database error:")
-    line.add(user: event.name)
-    line.add(": ")
-    line.add(escaped(Array(fault.text.utf8), limit: 400))
-    database.note(.error, line)
-    return .service(path: "fleet", .trouble(mayBeTheCallers: false))
-  }
-
-  func alert(_ text: StaticString) {
-    var line = LogLine("ALERT:")
-    line.add(user: event.name)
-    line.add(": ")
-    line.add(text)
-    database.note(.alert, line)
   }
 }

@@ -370,7 +370,9 @@ def test_distrust_takes_every_code_up_to_now_as_used_and_prune_deletes_old_event
     assert done.stdout == "1 day of events deleted\n", done.stderr
     assert fleet.accepted() == [] and fleet.sql("SELECT count(*) FROM event") == [["0"]]
     done = run("forget-person", names[0], "--database", fleet.words("postgres"))
-    assert done.stdout == f"0 events of {names[0]} have no name now\n", done.stderr
+    assert done.returncode == 1 and f"{names[0]} is enrolled: nothing was changed" in done.stderr, done.stderr
+    done = run("forget-person", "gone", "--database", fleet.words("postgres"))
+    assert done.stdout == "0 events of gone have no name now\n", done.stderr
     assert "not a number of days" in run("migrate", "--prune", "soon", "--database", fleet.words()).stderr
 
 

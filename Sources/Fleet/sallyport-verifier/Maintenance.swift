@@ -1,5 +1,6 @@
 import ArgumentParser
 import SallyportCore
+import SallyportLogin
 import SallyportVerifier
 
 struct Distrust: ParsableCommand {
@@ -45,7 +46,10 @@ struct AdoptDatabase: ParsableCommand {
 struct ForgetPerson: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "forget-person", abstract: "Take a person's name from the events.",
-    discussion: "It needs the role that owns the tables (--database).")
+    discussion: """
+      It needs the role that owns the tables (--database). Not of somebody who is enrolled: the next
+      login would be an event with the name again, and hosts give-up would not find it.
+      """)
 
   @OptionGroup var common: Common
 
@@ -54,9 +58,21 @@ struct ForgetPerson: ParsableCommand {
 
   func run() throws {
     try common.actAsOwner()
-    let words = try common.words()
+    let (words, bytes) = (try common.words(), Array(name.utf8))
+    let database = try common.open(name: "forget-person") { _, line in
+      tell(String(decoding: line.bytes, as: UTF8.self))
+    }
+    let isEnrolled = try asking { () throws(DatabaseFault) in
+      try database.beginCommand()
+      return try database.isEnrolled(bytes)
+    }
+    if isEnrolled {
+      throw Failure(
+        "\(printable(name.utf8)) is enrolled: nothing was changed\n"
+          + "hint: sallyport unenroll \(printable(name.utf8)), on a host with changes")
+    }
     let count = try asking { () throws(DatabaseFault) in
-      try Database.forgetPerson(words, Array(name.utf8))
+      try Database.forgetPerson(words, bytes)
     }
     print("\(count) events of \(printable(name.utf8)) have no name now")
   }

@@ -97,6 +97,10 @@ struct `What a host has used up` {
     #expect(try isCopied(try name(), daily, by: one) && isCopied(try name(), daily, by: one))
     _ = try one.ask("UPDATE spent SET period = period + 1")
     #expect(try isCopied(try name(), daily, by: two) && !isCopied(try name(), daily, by: two))
+    // But for a day that was none: its clock was a year ahead once.
+    _ = try one.ask("UPDATE spent SET period = period + 365")
+    #expect(try isCopied(try name(), daily, by: one) && isCopied(try name(), daily, by: one))
+    #expect(try isCopied(try name(), daily, by: two) && !isCopied(try name(), daily, by: two))
   }
 
   // decisive

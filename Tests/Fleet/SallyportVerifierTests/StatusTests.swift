@@ -9,12 +9,12 @@ import Testing
   private func facts(
     losses: UInt64 = 0, synchronous: String = "ANY 1 (a, b)", standbys: UInt64? = 2,
     waiting: UInt64 = 0, schema: UInt64 = Schema.number, certificate: Int64? = nil,
-    eventDays: UInt64? = 30
+    eventDays: UInt64? = 30, isBound: Bool = false
   ) -> FleetStatus.Facts {
     FleetStatus.Facts(
       schema: schema, losses: losses, lost: "2026-01-02 03:04 UTC", timeline: "00000001",
       synchronous: synchronous, standbys: standbys, waiting: waiting, users: 7,
-      certificate: certificate, eventDays: eventDays)
+      certificate: certificate, eventDays: eventDays, isBound: isBound)
   }
 
   private func verifier(
@@ -65,6 +65,7 @@ import Testing
       (status(facts(losses: 1)), ["distrusted"]),
       (status(facts(eventDays: 7)), []), (status(facts(eventDays: 6)), ["event-days-end"]),
       (status(facts(eventDays: nil)), ["event-days-end"]),
+      (status(facts(isBound: true)), ["events-bounded"]),
       (status(leftOut: [.users, .outcomes]), ["left-out"]),
       (status(nil, []), ["no-verifier"]),
       (status(nil, [one]), ["one-verifier"]),
@@ -75,6 +76,12 @@ import Testing
       (
         status(nil, [verifier("one", offset: 33_000), verifier("two", offset: 33_100)]),
         ["database-clock"]
+      ),
+      (
+        status(
+          nil,
+          [verifier("one", offset: 33_000), verifier("two", offset: 33_100), verifier("three")]),
+        ["clocks-differ"]
       ),
       (
         status(nil, [verifier("one", offset: 3_600_000)]), ["one-verifier", "verifier-clock"]

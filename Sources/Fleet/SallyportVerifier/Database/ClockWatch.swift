@@ -4,6 +4,26 @@ import SallyportLogin
 import SallyportSupport
 import SallyportSystem
 
+extension Statement {
+  fileprivate static let time = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+}
+
+extension DatabaseConnection {
+  /// The database's time, in milliseconds since 1970. Throws where it is further from this
+  /// machine's, `mine`, than a verifier's may be: what goes by it would go wrong.
+  func time(by mine: Int64) throws(DatabaseFault) -> Int64 {
+    guard let time = try ask(Statement.time).number(0, 0).map({ Int64(clamping: $0) }) else {
+      throw .unusable("it has no clock")
+    }
+    guard abs(Double(time) - Double(mine)) <= Double(ClockWatch.most) else {
+      throw .unusable(
+        "its clock is \(ClockWatch.told(time - mine)) of this one: nothing was done; set the one "
+          + "that is wrong (timedatectl, here and there)")
+    }
+    return time
+  }
+}
+
 /// Compares the clocks: this verifier's, the database's, and the other verifiers'. All in
 /// milliseconds, as offsets from the database's.
 struct ClockWatch {
@@ -59,6 +79,9 @@ struct ClockWatch {
     return isAgreed ? .databaseIsOff : .aside
   }
 
+  /// Whether one of these agrees with the database's clock.
+  static func agrees(_ others: [Int64]) -> Bool { others.contains { $0.magnitude <= most } }
+
   /// Goes by it from now on, until the clock is set.
   mutating func look(
     _ database: Database, _ mine: Int64, _ others: [Int64], at reading: Reading
@@ -89,7 +112,10 @@ struct ClockWatch {
     case .databaseIsOff:
       database.alert(
         "this clock is \(Self.told(mine)) of the database's, and another verifier agrees with "
-          + "this one: it is used; set the database's (timedatectl there)")
+          + "this one: it is used; "
+          + (Self.agrees(others)
+            ? "but one agrees with the database: set those that are wrong (timedatectl)"
+            : "set the database's (timedatectl there)"))
     case .aside:
       database.alert(
         "this clock is \(Self.told(mine)) of the database's, and no other verifier agrees with "

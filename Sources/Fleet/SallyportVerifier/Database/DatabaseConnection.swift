@@ -34,10 +34,19 @@ extension DatabaseFault {
 
   /// Whether the server can now do no statement of this kind for anybody, and has done nothing: its
   /// disk is full or fails, its memory or connections are used up (classes 53 and 58), it is too
-  /// slow for what a statement may take (57014), or it only reads (25006).
+  /// slow for what a statement may take (57014), it only reads (25006), or a migrate was
+  /// interrupted long ago.
   var isOfTheServer: Bool {
     guard case .refused(let state, _) = self else { return false }
     return state.hasPrefix("53") || state.hasPrefix("58") || ["57014", "25006"].contains(state)
+      || isRefused(by: "event_bound")
+  }
+
+  /// Whether the server has done nothing since a constraint with this name forbids it.
+  func isRefused(by constraint: String) -> Bool {
+    guard case .refused("23514", let reason) = self else { return false }
+    // What somebody has typed comes in later lines.
+    return reason.prefix { !$0.isNewline }.contains(constraint)
   }
 
   /// For the log and for people.
@@ -229,7 +238,12 @@ private struct Packed {
 
   /// A bigint that is not negative.
   func number(_ row: Int, _ column: Int) -> UInt64? {
-    guard let bytes = bytes(row, column), bytes.count == 8, bytes[0] < 0x80 else { return nil }
-    return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    signed(row, column).flatMap { UInt64(exactly: $0) }
+  }
+
+  /// A bigint.
+  func signed(_ row: Int, _ column: Int) -> Int64? {
+    guard let bytes = bytes(row, column), bytes.count == 8 else { return nil }
+    return Int64(bitPattern: bytes.reduce(0) { $0 << 8 | UInt64($1) })
   }
 }

@@ -174,8 +174,8 @@ extension Database {
         }
         return result
       } catch {
-        // The constraint: what was to be saved with it was not, either.
-        guard case .refused("23514", _) = error else { throw error }
+        // What was to be saved with it was not, either.
+        guard error.isRefused(by: "spent_check") else { throw error }
         let isNews = spent.withLock { spent in
           spent.note(account.most, of: account)
           return spent.note(told: account, at: now)
@@ -218,14 +218,15 @@ extension Database {
       all[kind] = (period, n)
     }
     /// The same as a save that is counted now adds to.
-    func count(_ kind: UInt64, since period: UInt64) -> UInt32 {
-      UInt32(clamping: all[kind].map { $0.period >= period ? $0.n : 0 } ?? 0)
+    func count(_ kind: UInt64, since period: UInt64, upTo last: UInt64 = .max) -> UInt32 {
+      UInt32(clamping: all[kind].map { $0.period >= period && $0.period <= last ? $0.n : 0 } ?? 0)
     }
+    let today = all[0]?.period ?? 0
     return HostRight.allCases.map { right in
       let kind = UInt64(right.rawValue)
       let more = rights[right]
       return HostRights.Use(
-        daily: count(kind, since: all[0]?.period ?? 0),
+        daily: count(kind, since: today, upTo: today + 1),
         more: more.more == 0
           ? 0 : count(kind + Spending.wider, since: UInt64(clamping: more.until.seconds)),
         others: name.map { more.people.contains($0) } ?? false

@@ -175,7 +175,8 @@ enum Statement {
   }
 
   /// $n subject, then kind, period (NULL: today) and how often at most. One that is over begins no
-  /// count: another verifier may have former rights still, and the database's clock go back.
+  /// count: another verifier may have former rights still, and the database's clock go back; but a
+  /// day after tomorrow was no day.
   static func charged(_ n: Int) -> String {
     """
     charged AS (
@@ -184,8 +185,11 @@ enum Statement {
         coalesce($\(n + 2)::bigint, extract(epoch FROM now())::bigint / 86400), 1,
         $\(n + 3)::bigint FROM saved
       ON CONFLICT (subject, kind) DO UPDATE SET
-        n = CASE WHEN spent.period >= excluded.period THEN spent.n + 1 ELSE 1 END,
-        period = greatest(spent.period, excluded.period), most = excluded.most
+        n = CASE WHEN $\(n + 2)::bigint IS NULL AND spent.period > excluded.period + 1 THEN 1
+          WHEN spent.period >= excluded.period THEN spent.n + 1 ELSE 1 END,
+        period = CASE WHEN $\(n + 2)::bigint IS NULL AND spent.period > excluded.period + 1
+          THEN excluded.period ELSE greatest(spent.period, excluded.period) END,
+        most = excluded.most
       RETURNING n)
     """
   }

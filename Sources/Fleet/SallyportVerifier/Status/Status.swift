@@ -39,6 +39,8 @@ package struct FleetStatus: Sendable {
     var certificate: Int64?
     /// For how many days after today `event` has parts; nil: not for today.
     var eventDays: UInt64?
+    /// Whether events of a later day are refused, as a migrate has not ended.
+    var isBound = false
   }
 
   let facts: Facts
@@ -115,7 +117,8 @@ extension FleetStatus.Facts {
     self.init(
       schema: schema, losses: rows.number(0, 1) ?? 0, lost: rows.text(0, 2) ?? "",
       timeline: rows.text(0, 3) ?? "", synchronous: rows.text(0, 4) ?? "",
-      standbys: rows.number(0, 5), waiting: rows.number(0, 6) ?? 0, eventDays: rows.number(0, 7))
+      standbys: rows.number(0, 5), waiting: rows.number(0, 6) ?? 0, eventDays: rows.number(0, 7),
+      isBound: rows.bytes(0, 8) == [1])
   }
 }
 
@@ -150,7 +153,8 @@ extension Statement {
       (SELECT (max(to_date(right(c.relname, 8), 'YYYYMMDD'))
           - (now() AT TIME ZONE 'UTC')::date)::bigint
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = to_regclass('event') AND c.relname ~ '^event_[0-9]{8}$')
+        WHERE i.inhparent = to_regclass('event') AND c.relname ~ '^event_[0-9]{8}$'),
+      EXISTS (SELECT FROM pg_constraint WHERE conname = 'event_bound')
     FROM fleet f
     """
 

@@ -144,6 +144,13 @@ extension FleetStatus {
           "events have parts for \(facts.eventDays ?? 0) days to come: later ones cannot be "
             + "deleted by days (sallyport-verifier migrate, as the role that owns the tables)"))
     }
+    if facts.isBound {
+      found.append(
+        Warning(
+          "events-bounded",
+          "a migrate is at work, or was interrupted: from 30 days after it on all logins are "
+            + "refused, until sallyport-verifier migrate, as the role that owns the tables"))
+    }
     if !hasCopy {
       found.append(
         Warning(
@@ -223,12 +230,15 @@ extension FleetStatus {
       return (name: name, mine: mine, verdict: ClockWatch.verdict(mine, others))
     }
     let own = verdicts.filter { $0.verdict == .databaseIsOff }
+    let isSplit = ClockWatch.agrees(known.map(\.1))
     let database = own.first.map { first in
       Warning(
-        "database-clock",
+        isSplit ? "clocks-differ" : "database-clock",
         "the database's clock is \(ClockWatch.told(-first.mine)) of those of the verifiers "
-          + "\(own.map(\.name).joined(separator: ", ")), which agree and go by their own: set it "
-          + "(timedatectl there)")
+          + "\(own.map(\.name).joined(separator: ", ")), which agree and go by their own"
+          + (isSplit
+            ? "; others agree with the database, and go by it: set those that are wrong "
+              + "(timedatectl on each, and at the database)" : ": set it (timedatectl there)"))
     }
     return [database].compactMap { $0 }
       + verdicts.compactMap { one in

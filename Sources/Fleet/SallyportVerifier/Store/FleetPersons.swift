@@ -84,3 +84,16 @@ extension LoginState {
 extension Use {
   fileprivate var withoutPlace: Use { Use(time: time, origin: .unknown, service: service) }
 }
+
+extension Database {
+  /// Whether somebody is enrolled under that name. Throws also where the rows cannot be believed.
+  package func isEnrolled(_ name: [UInt8]) throws(DatabaseFault) -> Bool {
+    guard let user = UserName(name) else { return false }
+    let event = Event(of: "sallyport-verifier", on: [], name: name)
+    do throws(StoreTrouble) {
+      return try FleetStore(self, event, uid: nil).row(of: user.bytes)?.document.enrollment != nil
+    } catch {
+      throw .unusable("whether she is enrolled cannot be read")
+    }
+  }
+}

@@ -199,7 +199,7 @@ def none_again(stage, verifier, names, typed, lost):
     # Which ones are used is not known here: for a while all are refused, even one that is not.
     assert [verifier.type("with-codes", code) for code in CODES] == [REFUSED] * len(CODES)
     outcomes = stage.sql("SELECT DISTINCT outcome FROM event WHERE name = 'with-codes' ORDER BY 1")
-    assert outcomes == [["act-enroll"], ["wrong-code"]], "he is enrolled there"
+    assert outcomes == [["act-enroll"], ["wrong-backup-code"]], "he is enrolled there"
     assert int(stage.sql("SELECT distrust FROM fleet")[0][0]) > 0, "written by the verifier itself"
     assert verifier.enroll("new") == DONE and verifier.type("new", code()) == ACCEPTED
 

@@ -228,10 +228,15 @@ struct ReopenHost: ParsableCommand {
     try common.actAsOwner()
     let name = try hostName(host)
     let table = try common.hostTable()
-    guard try asking({ () throws(DatabaseFault) in try table.reopen(name) }) else {
-      throw noHost(name)
+    switch try asking({ () throws(DatabaseFault) in try table.reopen(name) }) {
+    case .done:
+      print("wrong codes that \(host) has brought until now do not count, within 5 seconds")
+    case .noHost: throw noHost(name)
+    case .forged:
+      throw Failure(
+        "the row of \(host) was made or changed by somebody without the key: nothing was done\n"
+          + "hint: sallyport-verifier revoke \(host), and invite it again")
     }
-    print("wrong codes that \(host) has brought until now do not count, within 5 seconds")
   }
 }
 

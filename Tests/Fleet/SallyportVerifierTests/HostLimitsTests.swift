@@ -27,6 +27,15 @@ struct `How many wrong codes a host may bring` {
       [.text(web1.host), .bytes(pin.bytes), .bytes(try row.seal(under: key))])
   }
 
+  /// Seconds ahead of `now`, as by a clock of the database that was wrong.
+  private func shift(_ seconds: Int) throws {
+    _ = try one.ask("UPDATE event SET at = at + interval '\(seconds) seconds'")
+  }
+
+  private func alerts(_ verifier: Verifier) -> Int {
+    verifier.complaints.count { $0.contains("wrong codes in a day: codes from unknown places") }
+  }
+
   /// As people who mistype.
   private func bringWrong(_ count: UInt64, caller: UInt64? = nil) throws {
     _ = try one.ask(
@@ -104,12 +113,64 @@ struct `How many wrong codes a host may bring` {
     #expect(limits.isClosed(web1, 3999))
     #expect(!limits.isClosed(web1, 4000) && !limits.isClosed(web1, nil))
     // A host has one count for all callers.
+    let charge = Charge(enrollmentID: 1, isKnown: false, amount: GuessProbability(units: 1))
     let wrong = Outcome.refused(
-      .response(.wrongCode(nil), left: BudgetLeft(known: 1, other: 1)))
+      .response(.wrongCode(charge), left: BudgetLeft(known: 1, other: 1)))
     for caller: UInt32 in 5000..<5080 {
       limits.note(wrong, as: .last(givingBack: nil), of: [1], on: web1.host, by: caller)
     }
     #expect(limits.isClosed(web1, 4000) && limits.isClosed(web1, nil))
+  }
+
+  // decisive
+  @Test func `is not used up by backup codes that are made up`() throws {
+    let name = try one.enroll()
+    let limits = limits()
+    #expect(!limits.isClosed(web1, 4000))
+    let wrong = try one.type("AAAA-BBBB-CCCC-DDDD", as: name)
+    #expect(wrong.verdict == .refuse(.wrongCode(nil)))
+    #expect(try one.events(of: name) == ["wrong-backup-code"])
+    for _ in 0..<200 {
+      limits.note(wrong, as: .last(givingBack: nil), of: [1], on: web1.host, by: 4000)
+    }
+    #expect(!limits.isClosed(web1, 4000) && !limits.isClosed(web1, nil))
+    _ = try one.ask("INSERT INTO event SELECT e.* FROM event e, generate_series(1, 200)")
+    #expect(!self.limits().isClosed(web1, nil))
+  }
+
+  // decisive
+  @Test func `is opened by reopen alone where the clocks are one`() throws {
+    try bringWrong(100)
+    let (table, host) = (
+      try HostTable(own.words + " user=sallyport_verifier", key: key),
+      try #require(FleetHostName(web1.host))
+    )
+    for off: Int64 in [-3_600_000, 3_600_000] {
+      #expect(throws: DatabaseFault.self) {
+        _ = try table.reopen(host, clock: one.database.clock() + off)
+      }
+    }
+    #expect(limits().isClosed(web1, nil))
+    // Those of an hour ahead, which no mark of now has.
+    try shift(3600)
+    #expect(!limits().isClosed(web1, nil))
+  }
+
+  @Test func `is an alert once, of a login or between them`() throws {
+    try bringWrong(100)
+    _ = try one.ask(
+      "INSERT INTO outcome SELECT extract(epoch FROM now())::bigint / 3600, 'web1', 'one',"
+        + " 'wrong-code', 100")
+    let limits = limits()
+    turn(one, limits)
+    #expect(alerts(one) == 1)
+    #expect(limits.isClosed(web1, nil))
+    turn(one, limits)
+    #expect(alerts(one) == 1)
+    let two = try Verifier("two", in: own)
+    #expect(self.limits(two).isClosed(web1, nil))
+    turn(two, self.limits(two))
+    #expect(alerts(two) == 1)
   }
 
   @Test func `is said by status, and undone by reopen`() throws {
@@ -121,8 +182,11 @@ struct `How many wrong codes a host may bring` {
     #expect(try status().warnings.map(\.what).contains("host-closed"))
     #expect(try status().lines.contains { $0.hasPrefix("host: web1") && $0.hasSuffix("CLOSED") })
     let table = try HostTable(own.words + " user=sallyport_verifier", key: key)
-    #expect(try table.reopen(try #require(FleetHostName(Array("none".utf8)))) == false)
-    #expect(try table.reopen(try #require(FleetHostName(web1.host))))
+    #expect(try table.reopen(try #require(FleetHostName(Array("none".utf8)))) == .noHost)
+    _ = try one.ask("UPDATE host SET joined = 2")
+    #expect(try table.reopen(try #require(FleetHostName(web1.host))) == .forged)
+    _ = try one.ask("UPDATE host SET joined = 1")
+    #expect(try table.reopen(try #require(FleetHostName(web1.host))) == .done)
     var reopened = web1
     guard case .host(let found) = Hosts(one.database).lookup(web1.pin) else {
       throw Missing()
@@ -143,16 +207,22 @@ struct `How many wrong codes a host may bring` {
     turn(other, self.limits(other))
     #expect(other.database.counts.isClosed(web1.host))
     // Those that come later count again.
-    _ = try one.ask("UPDATE event SET at = at - interval '1 hour'")
+    try shift(-3600)
+    let mark = try one.ask("SELECT extract(epoch FROM now())::bigint - 60").number(0, 0) ?? 0
+    let row = HostRow(name: web1.host, key: web1.pin.bytes, joined: 1)
+    _ = try one.ask(
+      "UPDATE host SET reopened = $1",
+      [.bytes(try Reopening.mark(Int64(mark), under: key, of: row))])
+    guard case .host(let later) = Hosts(one.database).lookup(web1.pin) else { throw Missing() }
+    #expect(!self.limits().isClosed(later, nil))
     try bringWrong(100)
-    _ = try one.ask("UPDATE event SET at = at + interval '3 seconds'")
-    #expect(self.limits().isClosed(reopened, nil))
+    #expect(self.limits().isClosed(later, nil))
   }
 
   // decisive
   @Test func `is not undone by who writes to the database`() throws {
     let table = try HostTable(own.words + " user=sallyport_verifier", key: key)
-    #expect(try table.reopen(try #require(FleetHostName(web1.host))))
+    #expect(try table.reopen(try #require(FleetHostName(web1.host))) == .done)
     let mark = try one.ask("SELECT reopened FROM host").bytes(0, 0) ?? []
     #expect(try read("web1") > 0)
     let changed: [UInt8] = [mark[0] ^ 1] + Array(mark.dropFirst())

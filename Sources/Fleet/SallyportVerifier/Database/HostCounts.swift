@@ -33,9 +33,16 @@ extension Statement {
     SELECT kind, sum(n)::bigint FROM outcome WHERE hour > \(hour) - 24 GROUP BY kind ORDER BY 1
     """
 
-  fileprivate static let forgetOutcomes = "DELETE FROM outcome WHERE hour <= \(hour) - 48"
+  /// A part at a time, so that neither takes longer than a statement may.
+  fileprivate static let forgetOutcomes = """
+    DELETE FROM outcome WHERE hour <= \(hour) - 48 AND ctid = ANY (ARRAY(
+      SELECT ctid FROM outcome WHERE hour <= \(hour) - 48 LIMIT 5000))
+    """
 
-  fileprivate static let forgetPeople = "DELETE FROM visitor WHERE day <= \(today) - 7"
+  fileprivate static let forgetPeople = """
+    DELETE FROM visitor WHERE day <= \(today) - 7 AND ctid = ANY (ARRAY(
+      SELECT ctid FROM visitor WHERE day <= \(today) - 7 LIMIT 5000))
+    """
 
   private static let hour = "extract(epoch FROM now())::bigint / 3600"
   private static let today = "extract(epoch FROM now())::bigint / 86400"
@@ -52,9 +59,8 @@ final class HostCounts: Sendable {
   private static let most = 20_000
   /// How many are written at a time.
   private static let batch = 200
-  /// How many refusals that cost a host nothing are written as events in this time; and how long
-  /// after an ALERT there is no other one of that host. In nanoseconds.
-  private static let freeAtOnce = 10
+  /// In what time a refusal that costs a host nothing is told so often; and how long after it was
+  /// said that more are not, that is not said again of that host. In nanoseconds.
   private static let (freeWindow, quiet): (UInt64, UInt64) = (60_000_000_000, 3_600_000_000_000)
 
   /// What came of a code, and on which host.
@@ -63,10 +69,21 @@ final class HostCounts: Sendable {
     let word: [UInt8]
   }
 
+  /// Where a refusal is told that costs a host nothing, and how often at once.
+  enum Place: Int, Sendable {
+    case event = 10
+    case log = 60
+  }
+
+  private struct FreeKey: Hashable, Sendable {
+    let host: [UInt8]
+    let place: Place
+  }
+
   private struct Free: Sendable {
     var since: UInt64
     var n = 0
-    /// When there was an ALERT.
+    /// When that was said.
     var told: UInt64?
   }
 
@@ -79,7 +96,9 @@ final class HostCounts: Sendable {
     var closed: Set<[UInt8]> = []
     /// What is not written yet.
     var outcomes: [Kind: UInt64] = [:]
-    var free: [[UInt8]: Free] = [:]
+    /// How many were not kept, since there was no room.
+    var leftOut: UInt64 = 0
+    var free: [FreeKey: Free] = [:]
   }
 
   private let books = Locked(Books())
@@ -92,7 +111,10 @@ final class HostCounts: Sendable {
     let (word, bit) = (Int(digest[0]) % Self.words, UInt64(1) << UInt64(digest[1] % 64))
     books.withLock { books in
       if books.written[host].map({ $0[word] & bit != 0 }) ?? false { return }
-      guard books.new.count < Self.most || books.new[host] != nil else { return }
+      guard books.new.count < Self.most || books.new[host] != nil else {
+        books.leftOut += 1
+        return
+      }
       books.new[host, default: People(repeating: 0, count: Self.words)][word] |= bit
     }
   }
@@ -101,23 +123,29 @@ final class HostCounts: Sendable {
   func note(_ word: [UInt8], on host: [UInt8]) {
     let kind = Kind(host: host, word: word)
     books.withLock { books in
-      guard books.outcomes.count < Self.most || books.outcomes[kind] != nil else { return }
+      guard books.outcomes.count < Self.most || books.outcomes[kind] != nil else {
+        books.leftOut += 1
+        return
+      }
       books.outcomes[kind, default: 0] += 1
     }
   }
 
-  /// Whether a refusal that costs this host nothing is to be written as an event, and whether it is
-  /// to be said that no more are. `now`: in nanoseconds.
-  func takeFree(on host: [UInt8], at now: UInt64) -> (isWritten: Bool, isNews: Bool) {
-    books.withLock { books in
-      if books.free.count >= Self.most, books.free[host] == nil { books.free = [:] }
-      var free = books.free[host] ?? Free(since: now)
+  /// Whether a refusal that costs this host nothing is to be written there, and whether it is to be
+  /// said that no more are. `now`: in nanoseconds.
+  func takeFree(on host: [UInt8], at now: UInt64, in place: Place = .event)
+    -> (isWritten: Bool, isNews: Bool)
+  {
+    let key = FreeKey(host: host, place: place)
+    return books.withLock { books in
+      if books.free.count >= Self.most, books.free[key] == nil { books.free = [:] }
+      var free = books.free[key] ?? Free(since: now)
       if now &- free.since >= Self.freeWindow { (free.since, free.n) = (now, 0) }
-      let isWritten = free.n < Self.freeAtOnce
+      let isWritten = free.n < place.rawValue
       let isNews = !isWritten && (free.told.map { now &- $0 >= Self.quiet } ?? true)
       if isNews { free.told = now }
       if isWritten { free.n += 1 }
-      books.free[host] = free
+      books.free[key] = free
       return (isWritten, isNews)
     }
   }
@@ -138,13 +166,35 @@ final class HostCounts: Sendable {
   /// Of which that is so.
   var closed: Set<[UInt8]> { books.withLock { $0.closed } }
 
-  func note(closed hosts: Set<[UInt8]>) { books.withLock { $0.closed = hosts } }
+  /// Those that were not before.
+  func note(closed hosts: Set<[UInt8]>) -> Set<[UInt8]> {
+    books.withLock { books in
+      defer { books.closed = hosts }
+      return hosts.subtracting(books.closed)
+    }
+  }
+
+  /// How many were not counted since it was asked last.
+  func takeLeftOut() -> UInt64 {
+    books.withLock { books in
+      defer { books.leftOut = 0 }
+      return books.leftOut
+    }
+  }
 
   // MARK: what is kept in the database
 
+  /// The server may be another one, or have lost what was written to it last.
+  func forgetWritten() { books.withLock { $0.written = [:] } }
+
   /// `verifier`: in whose name it is written.
-  func exchange(by line: DatabaseConnection, as verifier: [UInt8]) throws(DatabaseFault) {
+  func write(by line: DatabaseConnection, as verifier: [UInt8]) throws(DatabaseFault) {
     try writeOutcomes(by: line, as: verifier)
+    try writePeople(by: line, as: verifier)
+  }
+
+  /// The same, and reads what all verifiers have written.
+  func exchange(by line: DatabaseConnection, as verifier: [UInt8]) throws(DatabaseFault) {
     try write(by: line, as: verifier)
     let rows = try line.ask(Statement.people)
     var counts: [[UInt8]: UInt64] = [:]
@@ -176,7 +226,9 @@ final class HostCounts: Sendable {
     }
   }
 
-  private func write(by line: DatabaseConnection, as verifier: [UInt8]) throws(DatabaseFault) {
+  private func writePeople(by line: DatabaseConnection, as verifier: [UInt8])
+    throws(DatabaseFault)
+  {
     let today = time(nil) / 86_400
     var new = books.withLock { books in
       if books.day != today { (books.day, books.written) = (today, [:]) }

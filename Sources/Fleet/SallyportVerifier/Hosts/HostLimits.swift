@@ -10,14 +10,15 @@ extension Statement {
   static let wrongCodes = """
     SELECT (SELECT count(*) FROM (
         SELECT 1 FROM event WHERE host = $1 AND outcome = 'wrong-code'
-        AND at > \(dayBefore) LIMIT $2::bigint) AS one),
+        AND \(ofDay) LIMIT $2::bigint) AS one),
       (SELECT count(*) FROM (
         SELECT 1 FROM event WHERE host = $1 AND outcome = 'wrong-code' AND caller = $3::bigint
-        AND at > \(dayBefore) LIMIT $2::bigint) AS two)
+        AND \(ofDay) LIMIT $2::bigint) AS two)
     """
 
-  private static let dayBefore = """
-    greatest(now() - interval '1 day', to_timestamp($4::bigint))
+  /// Not those of a clock that was ahead.
+  private static let ofDay = """
+    at > greatest(now() - interval '1 day', to_timestamp($4::bigint)) AND at <= now()
     """
 
   /// $1 how many at least: the hosts that may have brought that many wrong codes in a day.
@@ -89,15 +90,17 @@ final class HostLimits: Sendable {
     let most = bound(of: host.host)
     guard let ofHost = count(of: host, nil, upTo: most) else { return true }
     let isClosed = ofHost >= most
-    if database.counts.note(host.host, isClosed: isClosed), isClosed {
-      let name = String(decoding: host.host, as: UTF8.self)
-      database.alert(
-        "host \(name): \(most) wrong codes in a day: codes from unknown places of users are "
-          + "refused there from now on (sallyport-verifier hosts reopen \(name))")
-    }
+    if database.counts.note(host.host, isClosed: isClosed), isClosed { tellClosed(host.host) }
     if isClosed { return true }
     guard let caller else { return false }
     return count(of: host, caller, upTo: most).map { $0 >= Self.ofCaller } ?? true
+  }
+
+  private func tellClosed(_ host: [UInt8]) {
+    let name = String(decoding: host, as: UTF8.self)
+    database.alert(
+      "host \(name): \(bound(of: host)) wrong codes in a day: codes from unknown places of users "
+        + "are refused there from now on (sallyport-verifier hosts reopen \(name))")
   }
 
   private func count(of host: HostIdentity, _ caller: UInt32?, upTo most: UInt64) -> UInt64? {
@@ -149,7 +152,7 @@ final class HostLimits: Sendable {
         Statement.wrongCodes, Self.values(name, nil, since: reopened, upTo: most))
       if counted.number(0, 0) ?? 0 >= most { closed.insert(name) }
     }
-    database.counts.note(closed: closed)
+    for host in database.counts.note(closed: closed) { tellClosed(host) }
     if closed.isEmpty { return }
     let names = closed.map { String(decoding: $0, as: UTF8.self) }.sorted()
     _ = try line.ask(Statement.close, [.text(Array(names.joined(separator: ",").utf8))])
@@ -166,17 +169,18 @@ final class HostLimits: Sendable {
     return role
   }
 
-  /// Records what a host was charged.
+  /// Records what a host was charged. Nothing that cost nobody anything counts: a backup code that
+  /// nobody can guess.
   func note(
     _ outcome: Outcome, as role: ResponseRole, of name: [UInt8], on host: [UInt8],
     by caller: UInt32?
   ) {
-    guard case .refused(.response(.wrongCode(let charge), _)) = outcome else { return }
+    guard case .refused(.response(.wrongCode(let charge?), _)) = outcome else { return }
     let now = sys_monotonic()
     books.withLock { books in
       books.counts[Who(host: host, caller: nil)]?.n += 1
       if caller != nil { books.counts[Who(host: host, caller: caller)]?.n += 1 }
-      guard role == .firstPass, let charge else { return }
+      guard role == .firstPass else { return }
       if books.charges.count >= Self.most { books.charges = [:] }
       books.charges[Who(host: host, caller: nil, name: name)] = (charge, now)
     }

@@ -1,3 +1,4 @@
+import CPostgres
 package import FleetProtocol
 import OneTimePassword
 import SallyportCore
@@ -8,8 +9,6 @@ extension Statement {
   fileprivate static let reopen = """
     UPDATE host SET reopened = $3 WHERE name = $1 AND seal = $2 RETURNING name
     """
-
-  fileprivate static let time = "SELECT extract(epoch FROM clock_timestamp())::bigint"
 }
 
 /// Up to when the wrong codes of a host do not count, as the column `reopened` has it: sealed with
@@ -37,27 +36,32 @@ enum Reopening {
 }
 
 extension HostTable {
-  /// How far the database's clock is believed, in seconds.
-  private static let slack: Int64 = 60
+  /// What became of a host that was to be opened.
+  package enum Reopened: Sendable {
+    case done, noHost
+    /// Its row was made or changed by somebody without the key.
+    case forged
+  }
 
-  /// The wrong codes that this host has brought until now do not count any more. Whether there is
-  /// such a host, whose row nobody without the key has made or changed.
-  package func reopen(_ host: FleetHostName) throws(DatabaseFault) -> Bool {
+  /// The wrong codes that this host has brought until now do not count any more. Throws where the
+  /// database's clock is not this machine's: `clock`, in milliseconds since 1970; nil for the
+  /// system's.
+  package func reopen(_ host: FleetHostName, clock: Int64? = nil) throws(DatabaseFault)
+    -> Reopened
+  {
     for _ in 0..<8 {
       let rows = try line.ask(Statement.named, [.text(host.bytes)])
-      guard rows.count == 1, let found = HostRow(rows, 0), let seal = rows.bytes(0, 4),
+      if rows.count == 0 { return .noHost }
+      guard let found = HostRow(rows, 0), let seal = rows.bytes(0, 4),
         found.isRight(seal, under: key)
-      else { return false }
-      guard let now = try? Clock.now(), let time = try line.ask(Statement.time).number(0, 0) else {
-        throw .unusable("no clock")
-      }
+      else { return .forged }
       // Events have the database's time; this second too.
-      let until = min(Int64(clamping: time), now.seconds + Self.slack) + 1
+      let until = try line.time(by: clock ?? pg_time()) / 1000 + 1
       let mark = try Database.sealing { () throws(CryptoError) in
         try Reopening.mark(until, under: key, of: found)
       }
       let values: [Value] = [.text(host.bytes), .bytes(seal), .bytes(mark)]
-      if try line.ask(Statement.reopen, values).count == 1 { return true }
+      if try line.ask(Statement.reopen, values).count == 1 { return .done }
     }
     throw .unusable("others keep changing this host")
   }

@@ -98,6 +98,8 @@ extension Outcome: EventWord {
   var word: [UInt8] {
     switch self {
     case .accepted: bytes(of: "accepted")
+    // Or a pass: what was typed is nobody's code, and costs nothing.
+    case .refused(.response(.wrongCode(nil), _)): bytes(of: "wrong-backup-code")
     case .refused(let reason): bytes(of: reason.name)
     }
   }

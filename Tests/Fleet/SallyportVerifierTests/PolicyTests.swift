@@ -83,6 +83,7 @@ struct `The policy of a fleet` {
       "DELETE FROM policy", "DELETE FROM policy WHERE serial = 2",
       "UPDATE policy SET body = 'x' WHERE serial = 2",
       "UPDATE policy SET serial = 5 WHERE serial = 2",
+      "UPDATE policy SET at = -1 WHERE serial = 2",
     ])
   func `holds where its row is missing, forged or put back, and is put right`(by: String) throws {
     let one = try begun()
@@ -108,6 +109,71 @@ struct `The policy of a fleet` {
     #expect(try store(Self.next, by: one, after: try one.database.newestPolicy()) == .done(2))
     try look(one)
     #expect(intervals(one) == 1)
+  }
+
+  // decisive
+  @Test func `is stored in the place of any row that somebody without the key has made`() throws {
+    let one = try begun()
+    for at in ["-1", "0", "9223372036854775807"] {
+      _ = try one.ask(
+        "INSERT INTO policy SELECT max(serial) + 1, \(at), 'x', 'x', 'x' FROM policy")
+      let former = try one.database.newestPolicy()
+      let done = try store(Self.next, by: one, after: former)
+      #expect(done == .done((former?.serial ?? 0) + 1), "\(at)")
+    }
+  }
+
+  @Test func `is said to be the one that a verifier goes by`() throws {
+    let one = try begun()
+    #expect(
+      try store("[default]\nnew = 1\n", by: one, after: try one.database.newestPolicy())
+        == .done(2))
+    try look(one)
+    // Also after a start.
+    for each in [one, try verifier("one")] {
+      #expect(each.database.policy.newest?.serial == 2 && intervals(each) == 2)
+      #expect(String(decoding: each.database.policy.told, as: UTF8.self).hasPrefix("1 "))
+    }
+  }
+
+  /// The files' directory is one that nobody can write to.
+  @Test func `is kept as soon as it can be, with one complaint`() throws {
+    let one = try verifier("one")
+    let (file, place) = (directory.path + "/one/policy", directory.path + "/one")
+    func complaints() -> Int { one.complaints.count { $0.contains("/policy: ") } }
+    try FileManager.default.moveItem(atPath: place, toPath: place + ".away")
+    #expect(try store(Self.first, by: one, after: nil) == .done(1))
+    for _ in 0..<3 { try look(one) }
+    #expect(intervals(one) == 2 && complaints() == 1)
+    try FileManager.default.moveItem(atPath: place + ".away", toPath: place)
+    try look(one)
+    #expect(FileManager.default.fileExists(atPath: file) && complaints() == 1)
+    // Not where the next one alone could not be kept, either.
+    try FileManager.default.moveItem(atPath: place, toPath: place + ".away")
+    #expect(try store(Self.next, by: one, after: try one.database.newestPolicy()) == .done(2))
+    try look(one)
+    try FileManager.default.moveItem(atPath: place + ".away", toPath: place)
+    try look(one)
+    #expect(try String(contentsOfFile: file, encoding: .utf8).contains("serial = 2\n"))
+    #expect(complaints() == 2)
+  }
+
+  @Test func `that is on disk and cannot be read is an alert, and replaced`() throws {
+    _ = try begun()
+    let file = directory.path + "/one/policy"
+    let right = try Data(contentsOf: URL(fileURLWithPath: file))
+    func alerts(_ content: Data, _ modes: Int) throws -> Int {
+      try content.write(to: URL(fileURLWithPath: file))
+      try FileManager.default.setAttributes([.posixPermissions: modes], ofItemAtPath: file)
+      let one = try verifier("one")
+      try look(one)
+      #expect(intervals(one) == 2)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == right)
+      return one.complaints.count { $0.contains("whether the policy went back is not known") }
+    }
+    #expect(try alerts(right, 0o600) == 0)
+    #expect(try alerts(right, 0o644) == 1)
+    #expect(try alerts(Data(right.dropLast()), 0o600) == 1)
   }
 
   @Test func `of two with one number is the later one, everywhere`() throws {

@@ -10,10 +10,19 @@ package final class PolicyHolder: Sendable {
     /// The newest that was seen.
     var newest: StoredPolicy?
     /// The newest of them that this version can read, or else the newest.
-    var used: Secret?
+    var used: StoredPolicy?
+    /// Of it.
+    var text: Secret?
     var complaint = ""
-    /// The key that seals the file; nil: not known.
+    /// The key that seals the file; nil: not known, or it could not be written.
     var keptUnder: UInt32?
+    var hasComplained = false
+    /// What is wrong with the file that was there; nil: nothing, or it was said.
+    var damage: String?
+
+    mutating func use(_ new: StoredPolicy?) {
+      (used, text) = (new, new.flatMap { Secret($0.text) })
+    }
   }
 
   private let state: Locked<State>
@@ -29,22 +38,46 @@ package final class PolicyHolder: Sendable {
     conf = Array(((directory ?? "/var/empty") + "/sallyport.conf").utf8)
     store = Store(root: Array((directory ?? "/var/empty").utf8), owner: .effectiveUser)
     (self.key, self.path) = (key, isKept ? path : nil)
-    var found: StoredPolicy?
-    if let path, let content = try? PrivateFile.read(path, upTo: 2 * StoredPolicy.longest) {
-      found = StoredPolicy(file: content.bytes(in: 0..<content.count), under: key)
+    var state = State()
+    do throws(PrivateFile.Fault) {
+      state.newest = try path.map { (path) throws(PrivateFile.Fault) in
+        try Self.read(path, under: key)
+      }
+    } catch {
+      let text = error == .damaged ? "damaged, or not sealed with the fleet's key" : error.text
+      if error != .absent, let path { state.damage = "\(path): \(text)" }
     }
-    state = Locked(State(newest: found, used: found.flatMap { Secret($0.text) }))
+    state.use(state.newest)
+    self.state = Locked(state)
+  }
+
+  private static func read(_ path: String, under key: FleetKey) throws(PrivateFile.Fault)
+    -> StoredPolicy
+  {
+    let content = try PrivateFile.read(path, upTo: 2 * StoredPolicy.longest)
+    let found = StoredPolicy(file: content.bytes(in: 0..<content.count), under: key)
+    guard let found else { throw .damaged }
+    return found
   }
 
   package var newest: StoredPolicy? { state.withLock { $0.newest } }
 
-  /// nil: the fleet has none yet.
-  var used: Secret? { state.withLock { $0.used } }
+  /// Its text; nil: the fleet has none yet.
+  var used: Secret? { state.withLock { $0.text } }
 
-  /// What the verifiers say of it in their rows: the serial, or `file` and a digest of theirs; and
-  /// how many keys of a policy this version knows.
+  /// What was wrong with the file when this began, once.
+  func takeDamage() -> String? {
+    state.withLock { state in
+      defer { state.damage = nil }
+      return state.damage
+    }
+  }
+
+  /// What the verifiers say of it in their rows: the serial of what they go by, or `file` and a
+  /// digest of theirs; and how many keys of a policy this version knows.
   package var told: [UInt8] {
-    let name = newest.map { Array(String($0.serial).utf8) } ?? Array("file:".utf8) + fileDigest
+    let used = state.withLock { $0.used }
+    let name = used.map { Array(String($0.serial).utf8) } ?? Array("file:".utf8) + fileDigest
     return name + Array(" \(PolicyKey.allCases.count)".utf8)
   }
 
@@ -61,26 +94,36 @@ package final class PolicyHolder: Sendable {
     let flaw = StoredPolicy.flaw(of: new.text, named: "policy \(new.serial)")
     state.withLock { state in
       state.newest = new
-      if flaw == nil || state.used == nil { state.used = Secret(new.text) }
+      if flaw == nil || state.used == nil { state.use(new) }
     }
     return flaw
   }
 
-  /// On disk before this returns; gives what is wrong, if it cannot be.
-  func keep(_ new: StoredPolicy) -> String? {
-    guard let path else { return nil }
-    guard let file = try? new.file(under: key) else { return "\(path): libcrypto failed" }
+  /// On disk before this returns, what is used; gives what is wrong, if it cannot be: once, until
+  /// it can.
+  func keep() -> String? {
+    guard let path, let used = state.withLock({ $0.used }) else { return nil }
+    let id = key.id
+    let fault = write(used, to: path)
+    return state.withLock { state in
+      state.keptUnder = fault == nil ? id : nil
+      defer { state.hasComplained = fault != nil }
+      return state.hasComplained ? nil : fault
+    }
+  }
+
+  private func write(_ policy: StoredPolicy, to path: String) -> String? {
+    guard let file = try? policy.file(under: key) else { return "\(path): libcrypto failed" }
     do throws(SystemError) {
       try replaceFile(path, file)
-      state.withLock { $0.keptUnder = key.id }
       return nil
     } catch {
       return "\(path): \(errnoDescription(error.number))"
     }
   }
 
-  /// Whether the file is to be written again, since the fleet has another key.
-  var isLate: Bool { path != nil && state.withLock { $0.newest != nil && $0.keptUnder != key.id } }
+  /// Whether the file is to be written again: it could not be, or the fleet has another key.
+  var isLate: Bool { path != nil && state.withLock { $0.used != nil && $0.keptUnder != key.id } }
 
   /// Whether that was not the last thing to say; "" is nothing.
   func isNews(_ complaint: String) -> Bool {

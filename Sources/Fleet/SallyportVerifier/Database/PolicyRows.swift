@@ -39,9 +39,10 @@ extension Database {
   {
     let rows = try line.ask(Statement.policies, [.number(serial)])
     return (0..<rows.count).compactMap { row in
-      guard let serial = rows.number(row, 0), let at = rows.number(row, 1) else { return nil }
+      // Also of a time that nobody stored: its seal is wrong, and it is to be put right.
+      guard let serial = rows.number(row, 0), let at = rows.signed(row, 1) else { return nil }
       let policy = StoredPolicy(
-        serial: serial, at: Int64(clamping: at), author: rows.bytes(row, 2) ?? [],
+        serial: serial, at: at, author: rows.bytes(row, 2) ?? [],
         text: rows.bytes(row, 3) ?? [])
       return FoundPolicy(row: policy, seal: rows.bytes(row, 4) ?? [])
     }
@@ -50,6 +51,9 @@ extension Database {
   /// Takes the newest one that is sealed. One that is older than what was seen, missing or forged
   /// is put right.
   func lookForPolicy(by line: DatabaseConnection) throws(DatabaseFault) {
+    if let damage = policy.takeDamage() {
+      alert("\(damage): whether the policy went back is not known; that of the database is taken")
+    }
     var found = try policies(from: policy.newest?.serial ?? 0, by: line)
     while let new = newest(of: found) {
       take(new)
@@ -58,7 +62,7 @@ extension Database {
     guard let held = policy.newest else {
       return complain(found.isEmpty ? "" : "no policy of the fleet is sealed with its key")
     }
-    if policy.isLate { keep(held) }
+    if policy.isLate { keep() }
     let place = found.first { $0.row.serial == held.serial }
     if place?.row == held, place.map({ held.isRight($0.seal, under: key) }) == true {
       let isForged = found.contains { !$0.row.isRight($0.seal, under: key) }
@@ -87,11 +91,11 @@ extension Database {
       return alert("\(flaw): what could be read before holds; upgrade this verifier")
     }
     note(.notice, "policy \(new.serial) of the fleet is used from now on")
-    keep(new)
+    keep()
   }
 
-  private func keep(_ new: StoredPolicy) {
-    if let fault = policy.keep(new) {
+  private func keep() {
+    if let fault = policy.keep() {
       alert("\(fault): after its next start this verifier cannot say whether the policy went back")
     }
   }

@@ -182,6 +182,7 @@ struct Run: ParsableCommand {
       service_wait_for_end()
       let isDone = server.stop()
       if isDone { database.leave() }
+      database.writeCounts()
       ServiceLog.info(isDone ? "stopped" : "stopped, with questions unanswered")
     } catch {
       throw (error as? ServiceError).map { Failure($0.text) } ?? error

@@ -74,6 +74,41 @@ struct `What came of codes` {
     #expect(try one.ask("SELECT FROM outcome").count == 0)
   }
 
+  @Test func `is written also where a verifier stops, or the server has lost it`() throws {
+    let name = try one.enroll()
+    try type("000000", as: name, uid: 1000, on: one)
+    one.database.writeCounts()
+    #expect(try status().outcomes.map(\.count) == [1])
+    // As after a failover: the next line writes who was let in again.
+    one.database.counts.noteLetIn([1], on: Array("web1".utf8))
+    turn(one)
+    _ = try one.ask("DELETE FROM visitor")
+    turn(one)
+    one.database.counts.noteLetIn([1], on: Array("web1".utf8))
+    turn(one)
+    #expect(try one.ask("SELECT FROM visitor").count == 1)
+  }
+
+  @Test func `is said to be left out where there are too many kinds of it`() throws {
+    for number in 0..<20_003 {
+      one.database.counts.note(Array("kind-\(number)".utf8), on: Array("web1".utf8))
+    }
+    turn(one)
+    #expect(one.warnings.contains { $0.hasPrefix("3 logins were not counted") })
+    turn(one)
+    #expect(one.warnings.count { $0.contains("not counted") } == 1)
+  }
+
+  @Test func `of before goes a part at a time`() throws {
+    _ = try one.ask(
+      "INSERT INTO outcome (hour, host, verifier, kind, n)"
+        + " SELECT 1, 'web1', 'one', n::text, 1 FROM generate_series(1, 5001) AS n")
+    turn(one)
+    #expect(try one.ask("SELECT FROM outcome").count == 1)
+    turn(one)
+    #expect(try one.ask("SELECT FROM outcome").count == 0)
+  }
+
   // decisive
   // shows: free-refusals
   @Test func `is no event beyond ten a minute where it costs the host nothing`() throws {
@@ -84,13 +119,17 @@ struct `What came of codes` {
     #expect(try events("malformed") == 0)
     let alerts = one.complaints.filter { $0.contains("cost it nothing") }
     #expect(alerts.count == 1 && alerts[0].contains("host web1:"), "\(alerts)")
+    // Nor a line of the log beyond 60, with those that were malformed.
+    try type("000000", as: "nobody", uid: nil, on: one, times: 45)
+    #expect(one.notices.count { $0.contains("unknown-user") } == 55)
+    #expect(one.warnings.count { $0.contains("no line of more host=web1") } == 1)
     // What uses up somebody's budget is written, each.
     try type("000000", as: name, uid: 1000, on: one, times: 12)
     #expect(try events("wrong-code") == 12)
     turn(one)
     let counted = try status().outcomes
     #expect(counted.map(\.word) == ["malformed", "unknown-user", "wrong-code"])
-    #expect(counted.map(\.count) == [5, 25, 12])
+    #expect(counted.map(\.count) == [5, 70, 12])
   }
 
   // shows: free-refusals

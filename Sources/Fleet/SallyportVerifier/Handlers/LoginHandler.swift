@@ -167,8 +167,21 @@ package struct LoginHandler: FrameHandler {
         database.counts.noteLetIn(name, on: host)
       }
       limits.note(outcome, as: role, of: question.name, on: host, by: question.caller)
+      guard isLogged(outcome, on: host) else { return }
       note(outcome.logLevel, .outcome(outcome, of: question), host)
     }
+  }
+
+  /// A host that floods what costs it nothing fills no log, either.
+  private func isLogged(_ outcome: Outcome, on host: [UInt8]) -> Bool {
+    guard outcome.isFree else { return true }
+    let (isWritten, isNews) = database.counts.takeFree(on: host, at: sys_monotonic(), in: .log)
+    if isNews {
+      note(
+        .warning, LogLine("more than 60 refusals in a minute that cost nothing: no line of more"),
+        host)
+    }
+    return isWritten
   }
 
   /// Whether a login is counted: only of users who have an account on the host, and who may be

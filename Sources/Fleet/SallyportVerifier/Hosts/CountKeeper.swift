@@ -40,6 +40,11 @@ final class CountKeeper {
       let line = try ownLine()
       try database.counts.exchange(by: line, as: database.verifier)
       try limits.look(by: line)
+      let leftOut = database.counts.takeLeftOut()
+      if leftOut > 0 {
+        database.note(
+          .warning, "\(leftOut) logins were not counted: there are too many hosts and outcomes")
+      }
     } catch {
       line = nil
       if !database.isAway { database.note(.error, "database error: counts: \(error.text)") }
@@ -48,9 +53,27 @@ final class CountKeeper {
 
   private func ownLine() throws(DatabaseFault) -> DatabaseConnection {
     if let line { return line }
-    let new = try DatabaseConnection(database.words, worker: 0)
-    _ = try new.ask(Statement.unhurried)
+    let new = try database.lineForCounts()
+    database.counts.forgetWritten()
     line = new
     return new
+  }
+}
+
+extension Database {
+  fileprivate func lineForCounts() throws(DatabaseFault) -> DatabaseConnection {
+    let new = try DatabaseConnection(words, worker: 0)
+    _ = try new.ask(Statement.unhurried)
+    return new
+  }
+
+  /// What was counted since it was written last, when nothing is asked any more.
+  package func writeCounts() {
+    if isAway { return }
+    do throws(DatabaseFault) {
+      try counts.write(by: try lineForCounts(), as: verifier)
+    } catch {
+      note(.error, "database error: counts: \(error.text)")
+    }
   }
 }

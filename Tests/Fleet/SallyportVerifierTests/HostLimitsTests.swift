@@ -122,7 +122,7 @@ struct `How many wrong codes a host may bring` {
     #expect(limits.isClosed(web1, 4000) && limits.isClosed(web1, nil))
   }
 
-  // decisive
+  // decisive; shows: relayed-caller
   @Test func `is not used up by backup codes that are made up`() throws {
     let name = try one.enroll()
     let limits = limits()

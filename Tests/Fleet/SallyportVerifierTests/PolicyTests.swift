@@ -111,7 +111,7 @@ struct `The policy of a fleet` {
     #expect(intervals(one) == 1)
   }
 
-  // decisive
+  // decisive; shows: host-policy
   @Test func `is stored in the place of any row that somebody without the key has made`() throws {
     let one = try begun()
     for at in ["-1", "0", "9223372036854775807"] {

@@ -1,4 +1,4 @@
-"""The modules that are compared, each with its users and its line; docs/performance.md says why."""
+"""The modules that are compared, each with its users and its line; Tests/Bench/README.md says why."""
 
 import base64
 import hashlib

@@ -45,7 +45,7 @@ class Report:
                      if row["section"].startswith(section) and row["what"] == what), None)
 
     def markdown(self):
-        """The tables of docs/performance.md."""
+        """The tables of Tests/Bench/README.md."""
         for section, columns in {row["section"]: row["columns"] for row in self.rows}.items():
             yield f"\n### {section}\n\n| | {' | '.join(columns)} | ours/GA | to reach |"
             yield "|---|" + "--:|" * (len(columns) + 1) + "---|"

@@ -63,7 +63,7 @@ final class Verifier: Sendable {
   init(
     _ name: String = "one", options: String = "", in own: OwnDatabase? = nil,
     clock: (@Sendable () -> Int64)? = nil, now: (@Sendable () -> UnixTime)? = nil,
-    incarnation: IncarnationFile? = nil, memory: String? = nil, patienceAtStart: UInt64 = 2500,
+    incarnation: IncarnationFile? = nil, memory: String? = nil, patienceAtStart: UInt64 = 6000,
     directory: String? = nil, key: FleetKey? = nil
   ) throws {
     if own == nil { _ = try tables.get() }

@@ -161,6 +161,24 @@ struct `What a database has lost` {
     #expect(try one.distrust() == 1, "once, by both")
   }
 
+  /// Its line may still hang at the one that is silent.
+  @Test func `is not presumed where a verifier looks late, since the server was silent`() throws {
+    let one = try Verifier("one", in: own)
+    _ = try Verifier("two", in: own)
+    try one.database.watch()
+    _ = try one.ask("UPDATE worker SET posted = 'before', now = clock_timestamp()")
+    one.database.books.withLock { $0.wasSilent = true }
+    one.meetAnotherServer()
+    sleep(5)
+    #expect(one.database.isAway)
+    _ = try one.ask(
+      "UPDATE worker SET posted = (SELECT posted FROM worker WHERE verifier = 'one' AND worker = 0)"
+        + " WHERE verifier = 'two'")
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() == 0)
+    #expect(one.database.books.withLock { !$0.wasSilent })
+  }
+
   @Test func `is not presumed where a verifier does not look that was switched off long ago`()
     throws
   {

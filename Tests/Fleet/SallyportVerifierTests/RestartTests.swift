@@ -134,6 +134,70 @@ struct `A verifier that is started again` {
     #expect(try start("one").distrust() == 1)
   }
 
+  /// The stop of the other one is one more, and says that nothing came after it.
+  @Test(arguments: [3, 4] as [UInt64])
+  func `begins at once where the other one was stopped in order meanwhile`(_ more: UInt64) throws {
+    let one = try start("one")
+    let two = try start("two")
+    try one.beat()
+    _ = try one.ask(
+      "UPDATE worker SET n = n + $1::bigint, clock = NULL WHERE verifier = 'two'", [.number(more)])
+    let again = try start("one")
+    #expect(again.notices.contains { $0.contains("waiting for a verifier") } == (more > 3))
+    #expect(try one.distrust() == (more > 3 ? 1 : 0))
+    #expect(two.complaints.isEmpty)
+  }
+
+  /// Its first beat may have raised what was put back, before it has found that.
+  @Test(arguments: [[1, 0], [1, 1]] as [[UInt64]])
+  func `takes one beat of another for no word`(_ marks: [UInt64]) throws {
+    let one = try start("one")
+    let two = try start("two")
+    try one.beat()
+    for _ in 0..<3 { try two.beat() }
+    let (own, path) = (own, directory.path + "/one")
+    let found = Found()
+    Thread.detachNewThread {
+      let again = try? Verifier("one", in: own, memory: path)
+      found.number.withLock { $0 = (try? again?.distrust()) ?? 99 }
+    }
+    // Again and again, since it is not known when it begins to look.
+    for mark in marks + marks + marks {
+      for statement in [
+        "UPDATE worker SET n = n + 1, now = clock_timestamp() WHERE verifier = 'two'",
+        "UPDATE state SET version = version + \(mark) WHERE name = '/verifier/two'",
+      ] { _ = try one.ask(statement) }
+      usleep(500_000)
+    }
+    #expect(soon { found.number.withLock { $0 != nil } })
+    #expect(found.number.withLock { $0 } == (marks == [1, 1] ? 0 : 1))
+  }
+
+  private final class Found: Sendable {
+    let number = Locked<UInt64?>(nil)
+  }
+
+  @Test func `finds what goes back between its check and its first beat`() throws {
+    let one = try start("one")
+    let two = try start("two")
+    try one.beat()
+    _ = try one.ask("UPDATE state SET version = version + 2 WHERE name = '/verifier/two'")
+    try one.database.watch()
+    one.database.lose("a test")
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() == 0)
+    one.database.books.withLock { books in
+      let name = Array("two".utf8)
+      // As it is where the row was read before it went back.
+      let mark = books.seen[name]?.mark ?? 0
+      books.seen[name]?.mark = mark + 1
+      books.isAway = true
+    }
+    #expect(soon { !one.database.isAway })
+    #expect(try one.distrust() == 1)
+    #expect(two.complaints.isEmpty)
+  }
+
   @Test func `believes who is there of another server, too`() throws {
     let one = try start("one")
     let two = try start("two")

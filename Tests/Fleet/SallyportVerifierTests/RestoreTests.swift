@@ -56,8 +56,10 @@ private final class PutBack {
   let clock: String
   var step: UInt64 { UInt64(now / 30) }
 
+  let own: OwnDatabase
+
   init() throws {
-    let own = try OwnDatabase()
+    own = try OwnDatabase()
     (one, two) = (try Verifier("one", in: own), try Verifier("two", in: own))
     (counter, clock) = (try one.enroll(.hotp), try one.enroll())
     for verifier in [one, two] { try verifier.database.watch() }
@@ -129,6 +131,30 @@ struct `Rows that are put back under verifiers that run` {
     // What they had seen of them before says nothing of others any more.
     #expect(soon { [one, two].allSatisfy { $0.database.books.withLock { !$0.isSuspicious } } })
     #expect(try one.distrust() == 1)
+  }
+
+  /// Her device went on for one of them: so it was ten further at the next.
+  @Test func `end ten codes of a counter for each of two losses`() throws {
+    let fleet = try PutBack()
+    try fleet.copy()
+    try fleet.use()
+    try fleet.putBack(PutBack.copied)
+    #expect(try fleet.settle() == 1)
+    #expect(try fleet.one.type(code(11), as: fleet.counter).isIn)
+    try fleet.beat()
+    try fleet.putBack(PutBack.copied)
+    #expect(try soon { try fleet.one.distrust() == 2 })
+    #expect(soon { [fleet.one, fleet.two].allSatisfy { !$0.database.isAway } })
+    // One that has seen nothing of her.
+    let third = try Verifier("three", in: fleet.own)
+    for counter in [11, 12, 19] as [UInt64] {
+      #expect(try !third.type(code(counter), as: fleet.counter).isIn)
+    }
+    #expect(try (20...23).contains { try third.type(code($0), as: fleet.counter).isIn })
+    #expect(DistrustNumber.losses(from: 7 << 20 | 3, to: 9 << 20 | 5) == 2)
+    #expect(DistrustNumber.losses(from: 7 << 20 | 3, to: 7 << 20 | 3) == 0)
+    // Whatever somebody has written there.
+    #expect(DistrustNumber.losses(from: 7 << 20 | 3, to: 9 << 20 | 1) == 1)
   }
 
   /// What a verifier has seen before the loss ends nothing a second time, however late she comes.

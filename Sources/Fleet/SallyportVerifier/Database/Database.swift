@@ -57,6 +57,8 @@ package final class Database: Sendable {
     var acknowledged: [Int: Acknowledged] = [:]
     /// The number of row 0 of each other verifier, as it was read last.
     var others: [[UInt8]: UInt64] = [:]
+    /// The others, as they were read last.
+    var seen: [[UInt8]: Other] = [:]
     /// The highest number of distrust that was seen.
     var highest: UInt64 = 0
     /// Saves are lost that were acknowledged under this number of distrust or a lower one: only a
@@ -70,6 +72,8 @@ package final class Database: Sendable {
     var wentBack: [NameMark: UInt64] = [:]
     /// All logins are refused.
     var isAway = true
+    /// The server did not answer before.
+    var wasSilent = false
     /// Whether it is to tell the others that it stops, and has.
     var leaving = Leaving.no
     /// This verifier's clock is off.
@@ -223,7 +227,9 @@ package final class Database: Sendable {
     case .refused: books.withLock { $0.free.append(connection.worker) }
     case .unreachable, .outOfMemory, .away, .aside, .moved, .unusable, .warned: break
     case .broken: books.withLock { $0.forgetIdle() }
-    case .silent: lose("the database does not answer")
+    case .silent:
+      books.withLock { $0.wasSilent = true }
+      lose("the database does not answer")
     }
   }
 

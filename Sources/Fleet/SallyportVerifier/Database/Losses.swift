@@ -57,6 +57,12 @@ enum DistrustNumber {
   /// The bits of the count.
   static let count: UInt64 = 1 << 20 - 1
 
+  /// How often something was lost between these two.
+  static func losses(from old: UInt64, to new: UInt64) -> UInt64 {
+    guard new > old else { return 0 }
+    return new & count > old & count ? new & count - old & count : 1
+  }
+
   /// The one after `highest`.
   static func next(after highest: UInt64, at seconds: Int64) -> UInt64 {
     let most = UInt64(Int64.max)

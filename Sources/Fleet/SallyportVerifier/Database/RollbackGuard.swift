@@ -82,20 +82,21 @@ extension LoginState {
     return last < UInt64.max ? last + 1 : last
   }
 
-  /// For a state after which later ones may have been lost, saved before this time: beyond what
-  /// `distrustLoss` takes this number of codes of each counter as used.
-  mutating func distrust(of enrollment: Enrollment, before time: UnixTime) {
+  /// For a state after which later ones may have been lost, this often, saved before this time:
+  /// beyond what `distrustLoss` takes, codes of each counter count as used for each loss, since one
+  /// who logged in between two was that far already.
+  mutating func distrust(of enrollment: Enrollment, before time: UnixTime, losses: UInt64) {
     distrustLoss(of: enrollment, at: time)
     for (index, authenticator) in enrollment.authenticators.enumerated()
     where index < authenticators.count && authenticator.parameters.type == .hotp {
       guard let last = authenticators[index].lastAccepted else { continue }
-      authenticators[index].lastAccepted =
-        last < UInt64.max - LoginState.countersLost ? last + LoginState.countersLost : last
+      let lost = Self.countersLost * min(max(losses, 1), DistrustNumber.count) - 1
+      authenticators[index].lastAccepted = last < UInt64.max - lost ? last + lost : last
     }
   }
 
-  /// Of one counter, beyond the next one.
-  private static let countersLost: UInt64 = 9
+  /// Of one counter, for each loss; the first of them is that of `distrustLoss`.
+  private static let countersLost: UInt64 = 10
 }
 
 /// A user's name, for this process: 128 bits of a digest of it and of what only this process

@@ -120,10 +120,12 @@ enum Statement {
     FROM counted CROSS JOIN seen LEFT JOIN fleet ON true
     """
 
-  /// $1 verifier: the rows that the others say of themselves, and whether each lives.
+  /// $1 verifier: the rows that the others say of themselves, whether each lives, and the number
+  /// of its row in `state`.
   static let others = """
     SELECT verifier, posted, clock, (extract(epoch FROM now) * 1000)::bigint,
-      (now > clock_timestamp() - interval '10 s'), n FROM worker
+      (now > clock_timestamp() - interval '10 s'), n, (SELECT version FROM state
+        WHERE name = convert_to('/verifier/' || verifier, 'UTF8')) FROM worker
     WHERE worker = 0 AND verifier <> $1
     """
 

@@ -17,7 +17,7 @@ extension Database {
     let left = connection.certificatesEnd.map { $0 - clock() / 1000 }
     if let text = FleetStatus.ending(of: left) { alert(text) }
     var clocks = ClockWatch()
-    try look(&clocks, by: connection)
+    try lookFirst(&clocks, by: connection)
     open(connection.server)
   }
 
@@ -37,7 +37,7 @@ extension Database {
   fileprivate func open(_ server: [UInt8]) {
     books.withLock { books in
       books.server = server
-      books.isAway = false
+      (books.isAway, books.wasSilent) = (false, false)
     }
   }
 
@@ -45,8 +45,9 @@ extension Database {
 
   /// For how long a verifier that is silent counts as one that lives, in milliseconds.
   static let lifetime: Int64 = 10_000
-  /// How long a verifier that runs waits for the others, in milliseconds.
-  static let patienceWithOthers: UInt64 = 3000
+  /// How long a verifier that runs waits for the others, in milliseconds; and where the former
+  /// server was silent: another one may still wait for its answer, and then for its connection.
+  private static var patienceWithOthers: (usual: UInt64, silent: UInt64) { (3000, 10_000) }
 
   /// Compares what was acknowledged with what this server has, and waits until the others have done
   /// so. Where something is lost, or may be, it is written down that no code up to now counts.
@@ -64,9 +65,11 @@ extension Database {
     if !isRestarted, let lost { try answerLoss(under: lost, by: connection) }
     believe(own)
     try post(connection, least: least)
+    let (known, wasSilent) = books.withLock { ($0.highest, $0.wasSilent) }
+    let running = Self.patienceWithOthers
     // Nobody waits yet for one that starts.
-    let patience = isRestarted ? patienceAtStart : Self.patienceWithOthers
-    let (end, known) = (sys_monotonic() + patience * 1_000_000, books.withLock { $0.highest })
+    let patience = isRestarted ? patienceAtStart : wasSilent ? running.silent : running.usual
+    let end = sys_monotonic() + patience * 1_000_000
     func isMissing() throws(DatabaseFault) -> Bool {
       // One that starts does not know whether another one was started since it had stopped.
       let others = try others(by: connection).filter { isRestarted || $0.clock != nil }
@@ -175,32 +178,29 @@ extension Database {
     try lookForPolicy(by: connection)
   }
 
+  /// The first beat after a check. It compares the others' rows with what the check has found: else
+  /// nobody would see what went back between the two, of those who have stopped.
+  fileprivate func lookFirst(_ clocks: inout ClockWatch, by connection: DatabaseConnection)
+    throws(DatabaseFault)
+  {
+    let before = books.withLock { $0.seen }
+    try look(&clocks, by: connection)
+    let wentBack = books.withLock { books in
+      books.seen.values.contains { other in before[other.name].map(other.isBehind) ?? false }
+    }
+    guard wentBack else { return }
+    alert("rows of the database went back while it was checked")
+    try distrust(by: connection)
+  }
+
   func others(by connection: DatabaseConnection) throws(DatabaseFault) -> [Other] {
     let rows = try connection.ask(Statement.others, [.text(verifier)])
     // Nobody else's name is one of a verifier.
-    return (0..<rows.count).map { Other(rows, $0) }.filter { Label($0.name) != nil }
-  }
-}
-
-/// What another verifier says of itself.
-struct Other {
-  let name: [UInt8]
-  let posted: [UInt8]?
-  /// Its clock, and the database's at that time, in milliseconds; no clock: it has stopped, and has
-  /// said so.
-  let clock: Int64?
-  let time: Int64
-  let isAlive: Bool
-  /// Of its row, which each time that it says something raises.
-  let n: UInt64
-
-  init(_ rows: Rows, _ row: Int) {
-    name = rows.bytes(row, 0) ?? []
-    posted = rows.bytes(row, 1)
-    clock = rows.number(row, 2).map { Int64(clamping: $0) }
-    time = Int64(clamping: rows.number(row, 3) ?? 0)
-    isAlive = rows.bytes(row, 4) == [1]
-    n = rows.number(row, 5) ?? 0
+    let others = (0..<rows.count).map { Other(rows, $0) }.filter { Label($0.name) != nil }
+    books.withLock { books in
+      books.seen = Dictionary(others.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+    }
+    return others
   }
 }
 
@@ -301,7 +301,10 @@ private final class DatabaseWatch {
       }
       try body(connection)
     } catch {
-      if error == .silent { waiting = connection }
+      if error == .silent {
+        waiting = connection
+        database.books.withLock { $0.wasSilent = true }
+      }
       connection = nil
       if case .refused = error { return database.alert("the database: \(error.text)") }
       if case .broken = error { return }
@@ -329,7 +332,7 @@ private final class DatabaseWatch {
         _ = try database.fleet(by: connection)
       }
       // Its beat is a save that has to be acknowledged.
-      try database.look(&clocks, by: connection)
+      try database.lookFirst(&clocks, by: connection)
       database.open(connection.server)
       database.note(.notice, LogLine("the database answers again"))
       return true

@@ -9,7 +9,7 @@ extension Database {
   /// How many of its marks a verifier may not have written down when it was killed.
   private static var unwritten: UInt64 { 3 }
   /// By how much the last signs of life of verifiers differ that were stopped at the same time, in
-  /// milliseconds, and how often one may say that it is there within that time.
+  /// milliseconds, and how often one may say within it that it is there, beside that it stops.
   private static var slack: (time: Int64, times: UInt64) { (4000, 2) }
 
   /// Whether nothing went back since this verifier was stopped, as far as can be said. Where
@@ -32,7 +32,8 @@ extension Database {
         if let known = record.others, !wentBack {
           others.allSatisfy { other in
             let last = known[other.name] ?? 0
-            return other.n <= last || other.n - last <= Self.slack.times
+            let farewell: UInt64 = other.clock == nil ? 1 : 0
+            return other.n <= last || other.n - last <= Self.slack.times + farewell
           }
         } else {
           others.allSatisfy { $0.time <= own.time + Self.slack.time }
@@ -62,25 +63,35 @@ extension Database {
       return other.n >= last && other.n - last <= Self.meanwhile
     }
     if isSame { return }
-    _ = try isVouched(by: connection, within: Self.patienceWithOthers)
+    _ = try isVouched(by: connection, within: Self.patienceForWord)
   }
 
-  /// Whether another one answers hosts: it says that it lives while this one looks. It has seen the
-  /// database without a gap, or been told the same way. Where none does, it is written down that no
-  /// code up to now counts. `patience`: milliseconds.
+  /// Beats of another one that vouch for the database, and how long they may take where this
+  /// verifier runs, in milliseconds.
+  private static var enough: Int { 2 }
+  private static var patienceForWord: UInt64 { 7000 }
+
+  /// Whether another one answers hosts: it beats twice while this one looks. The second time shows
+  /// that it found whole what it raised the first time: it has seen the database without a gap, or
+  /// been told the same way. Where none does, it is written down that no code up to now counts.
+  /// `patience`: milliseconds.
   private func isVouched(by connection: DatabaseConnection, within patience: UInt64)
     throws(DatabaseFault) -> Bool
   {
-    let (first, number) = (try others(by: connection), books.withLock { $0.highest })
+    let number = books.withLock { $0.highest }
+    var last = Dictionary(try others(by: connection).map { ($0.name, $0) }) { $1 }
+    var beats: [[UInt8]: Int] = [:]
     note(.notice, "waiting for a verifier that was there until later than this one")
     let end = sys_monotonic() + patience * 1_000_000
     repeat {
       _ = poll(nil, 0, 200)
-      let isThere = try others(by: connection).contains { other in
-        other.posted == connection.server
-          && !first.contains { $0.name == other.name && $0.time >= other.time }
+      for other in try others(by: connection) {
+        let before = last.updateValue(other, forKey: other.name)
+        guard let isBeat = before.flatMap(other.hasBeaten) else { continue }
+        beats[other.name] = isBeat ? (beats[other.name] ?? 0) + 1 : 0
+        let isOpen = other.posted == connection.server && other.clock != nil
+        if isOpen, beats[other.name] ?? 0 >= Self.enough { return true }
       }
-      if isThere { return true }
     } while sys_monotonic() < end
     alert("no verifier is there that can say that the database did not go back")
     try distrust(by: connection, unlessAbove: number)

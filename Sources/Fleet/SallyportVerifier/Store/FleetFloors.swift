@@ -17,7 +17,9 @@ extension FleetStore {
   func check(_ row: inout Row, _ columns: Columns, _ key: [UInt8]) throws(RowFault) {
     guard let enrollment = row.document.enrollment else { return }
     guard same(enrollment.user.bytes, key) else { throw .otherUser }
-    if row.isDistrusted { row.state?.distrust(of: enrollment, before: columns.distrust.time) }
+    if row.isDistrusted {
+      row.state?.distrust(of: enrollment, before: columns.distrust.time, losses: row.losses)
+    }
     guard row.isBehind, let before = columns.seenBefore else { return }
     // That loss was found, and has ended the codes of before it.
     if !columns.isSeenBeforeLoss {
@@ -25,7 +27,7 @@ extension FleetStore {
       database.suspect(columns.user.map { ($0, columns.distrust.number) })
       alert("the state is older than one that was saved; all codes up to now count as used")
       do throws(StoreTrouble) {
-        row.state?.distrust(of: enrollment, before: try now())
+        row.state?.distrust(of: enrollment, before: try now(), losses: 1)
       } catch {
         throw .unreadable
       }

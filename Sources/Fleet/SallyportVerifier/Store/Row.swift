@@ -39,8 +39,9 @@ struct Row {
   let mark: RowVersion
   /// Whether a save of this user was lost.
   let isBehind: Bool
-  /// Whether saves of any user may have been lost since it was saved.
-  let isDistrusted: Bool
+  /// How often saves of any user may have been lost since it was saved.
+  let losses: UInt64
+  var isDistrusted: Bool { losses > 0 }
   let seen: LastSeen
 }
 
@@ -155,7 +156,7 @@ extension FleetKey {
       distrust: columns.distrust.number, generation: columns.generation)
     return Row(
       document: opened.document, state: kept, mark: mark, isBehind: isBehind,
-      isDistrusted: trusted < columns.distrust.number, seen: seen)
+      losses: DistrustNumber.losses(from: trusted, to: columns.distrust.number), seen: seen)
   }
 
   private func open(

@@ -56,11 +56,11 @@ class VerifierThere(fleet.Verifier):
         return self.machine.run(
             self.program, verb, *more, "--directory", DIRECTORY, "--database", self.stage.words(user), **options)
 
-    def start(self, **environment):
+    def start(self, limit=60, **environment):
         self.process = self.machine.start(
             self.program, "run", "--directory", DIRECTORY, "--database", self.stage.words(), "--name",
             self.name, env=os.environ | environment)
-        assert soon(lambda: self.process.poll() is not None or self.listens(), 60), "\n".join(
+        assert soon(lambda: self.process.poll() is not None or self.listens(), limit), "\n".join(
             ["it did not start", *self.machine.log.since(0)[-10:]])
         assert self.process.alive, f"status {self.process.poll()}"
         return self

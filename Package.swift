@@ -14,6 +14,7 @@ let quick = strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]
 /// What enters pam_sallyport.so is built a second time as Embedded Swift (`--traits Module`):
 /// no Swift runtime, no signal handlers and no environment look-ups inside sshd and sudo.
 let embeddable = strict + [.enableExperimentalFeature("Embedded", .when(traits: ["Module"]))]
+let optimized = embeddable + quick.suffix(1)
 
 let inC: [CSetting] = [.define("_GNU_SOURCE")]
 
@@ -72,8 +73,8 @@ let login = part(
     .target(
       name: "CQRCodeGen", cSettings: inC, linkerSettings: [.linkedLibrary(":libqrcodegen.a")]),
     .target(name: "CSystem", cSettings: inC),
-    .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: embeddable),
-    .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: embeddable),
+    .target(name: "OneTimePassword", dependencies: ["CLibcrypto"], swiftSettings: optimized),
+    .target(name: "SallyportCore", dependencies: ["OneTimePassword"], swiftSettings: optimized),
     .target(
       name: "SallyportSystem",
       dependencies: ["OneTimePassword", "SallyportCore", "CSystem", "CQRCodeGen"],
@@ -269,7 +270,7 @@ let fleet = part(
       ]),
     .target(
       name: "FleetProtocol", dependencies: ["OneTimePassword", "SallyportCore"],
-      swiftSettings: strict),
+      swiftSettings: quick),
     .target(
       name: "FleetTransport",
       dependencies: [

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <signal.h>
@@ -146,7 +147,9 @@ static void ask(struct host *host, enum state next, int kind, const void *body, 
   memcpy(frame + 13, body, length);
   host->state = next;
   host->asked = now();
-  if (!SSL_write_ex(host->line, frame, 13 + length, &sent)) wait_for_turn(host);
+  if (SSL_write_ex(host->line, frame, 13 + length, &sent)) return;
+  ERR_clear_error();
+  wait_for_turn(host);
 }
 
 static void start(struct host *host) {
@@ -193,6 +196,8 @@ static void take(struct host *host, int kind, const unsigned char *body) {
 static void advance(struct host *host) {
   size_t more;
   if (host->line == NULL) return;
+  /* What another line left there would be taken for this one's. */
+  ERR_clear_error();
   while (SSL_read_ex(host->line, host->have + host->length, sizeof host->have - host->length, &more)) {
     host->length += more;
     uint32_t length;

@@ -175,6 +175,22 @@ def test_a_policy_that_is_broken_is_not_stored(fleet):
     assert len(run("config", fleet.directory, "history").stdout.splitlines()) == 1, "that of the first init"
 
 
+def test_what_an_editor_leaves_is_stored_or_kept_where_only_the_owner_may_look(fleet):
+    def edited(script):
+        done = subprocess.run([VERIFIER, "config", "edit", "--directory", fleet.directory, "--database", fleet.words()],
+                              env=os.environ | {"VISUAL": "", "EDITOR": f"sh -c '{script}' --"}, capture_output=True,
+                              text=True, timeout=60)
+        return done, list(fleet.directory.glob("sallyport.conf.edit-*"))
+    done, kept = edited('echo adjacent_intervals = 2 >>"$1"; exit 3')
+    [copy] = kept
+    assert done.returncode == 1 and "status 3" in done.stderr and str(copy) in done.stderr
+    assert copy.stat().st_mode & 0o777 == 0o600
+    copy.unlink()
+    done, kept = edited('echo [sshd] >"$1"; echo adjacent_intervals = 2 >>"$1"')
+    assert (done.returncode, kept) == (0, []), done.stderr
+    assert run("config", fleet.directory, "show").stdout == "[sshd]\nadjacent_intervals = 2\n"
+
+
 def test_status_tells_who_is_there_and_who_is_not(fleet):
     one, two = fleet.verifier("one"), fleet.verifier("two")
 

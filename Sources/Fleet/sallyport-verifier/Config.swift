@@ -79,7 +79,7 @@ struct EditConfig: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "edit", abstract: "Edit the policy, and check it before it is stored.",
     discussion: """
-      Runs $VISUAL, $EDITOR or sensible-editor on a copy, or stores a file. What is not stored, \
+      Runs $VISUAL, $EDITOR, sensible-editor or vi on a copy, or stores a file. What is not stored, \
       since it has an error or since somebody else was faster, stays in the copy.
       """)
 
@@ -132,8 +132,9 @@ struct EditConfig: ParsableCommand {
     }
   }
 
+  /// Beside the verifier's own files: nobody else can write there.
   private func copy(of policy: StoredPolicy) throws -> String {
-    let path = "/tmp/sallyport-policy-\(policy.serial)-\(getpid())"
+    let path = "\(common.directory)/sallyport.conf.edit-\(policy.serial)-\(getpid())"
     do throws(SystemError) {
       try makeFile(path, policy.text)
     } catch {
@@ -143,13 +144,12 @@ struct EditConfig: ParsableCommand {
   }
 
   private func edited(_ path: String) throws -> [UInt8] {
-    // SAFETY: nobody changes the environment; the C string lives for the call.
-    let status = unsafe system(
-      "${VISUAL:-${EDITOR:-$(command -v sensible-editor || echo vi)}} '\(path)'")
-    guard status == 0 else {
-      throw Failure("the editor failed: nothing was stored; what it left is in \(path)")
+    let kept = "nothing was stored; what it left is in \(path)"
+    switch Editor.run(path) {
+    case .done: return try policyText(path)
+    case .failed(let status): throw Failure("the editor exited with status \(status): \(kept)")
+    case .cannotRun(let number): throw Failure("/bin/sh: \(errnoDescription(number)): \(kept)")
     }
-    return try policyText(path)
   }
 }
 
@@ -167,8 +167,7 @@ func unreadPolicy(by names: [String]) -> String {
 
 /// Who types the command, for the history.
 func author() -> [UInt8] {
-  // SAFETY: nobody changes the environment while it is read.
-  let user = unsafe getenv("SUDO_USER").map { unsafe String(cString: $0) } ?? "root"
+  let user = environment("SUDO_USER") ?? "root"
   let name = "\(user)@\(HostName.label.text)"
   return name.utf8.prefix(100).map { (0x21...0x7e).contains($0) ? $0 : UInt8(ascii: "?") }
 }

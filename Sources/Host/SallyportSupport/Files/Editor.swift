@@ -1,8 +1,7 @@
 import Glibc
-import SallyportSupport
 
 /// How an editor ended.
-enum EditorStatus: Equatable {
+package enum EditorStatus: Equatable {
   case done
   /// The exit status, not 0; 127 if the shell did not find the editor.
   case failed(Int32)
@@ -10,12 +9,12 @@ enum EditorStatus: Equatable {
 }
 
 /// Runs the user's editor.
-enum Editor {
+package enum Editor {
   /// If neither variable is set: Debian's choice, or the editor that every system has.
   private static let usual = "$(command -v sensible-editor || echo vi)"
 
   /// Runs the editor on a file, on this process's terminal, and waits for it.
-  static func run(_ path: String) -> EditorStatus {
+  package static func run(_ path: String) -> EditorStatus {
     let set = [environment("VISUAL"), environment("EDITOR")].compactMap { $0 }
     let command = set.first { !$0.isEmpty } ?? usual
     // While it waits, system(3) ignores SIGINT and SIGQUIT, which are meant for the editor.
@@ -28,7 +27,7 @@ enum Editor {
 }
 
 /// The value of a variable of the environment; nil if it is not set.
-func environment(_ name: String) -> String? {
+package func environment(_ name: String) -> String? {
   // SAFETY: nobody changes the environment while it is read; the text is copied.
   unsafe getenv(name).map { unsafe String(cString: $0) }
 }

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 DIST = REPOSITORY / ".build/dist"
 CLEAN = REPOSITORY / ".build/packages/bookworm"
 # What the packages ask for, and what the tests type with.
-INCLUDED = "libssl3,libstdc++6,sensible-utils,pamtester"
+INCLUDED = "libssl3,libstdc++6,pamtester"
 
 
 def pytest_collection_modifyitems(config, items):

@@ -79,8 +79,8 @@ struct EditConfig: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "edit", abstract: "Edit the policy, and check it before it is stored.",
     discussion: """
-      Runs $VISUAL, $EDITOR, sensible-editor or vi on a copy, or stores a file. What is not \
-      stored, since it has an error or since somebody else was faster, stays in the copy.
+      Runs $VISUAL, $EDITOR, editor or vi on a copy, or stores a file. What is not stored, since \
+      it has an error or since somebody else was faster, stays in the copy.
       """)
 
   @OptionGroup var common: Common

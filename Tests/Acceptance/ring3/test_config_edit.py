@@ -140,12 +140,12 @@ def test_what_an_editor_saved_stays_where_it_fails_afterwards(directory, editor)
 
 
 def test_without_an_editor_of_ones_own_there_is_vi(directory, monkeypatch, tmp_path):
-    """Of two programs in PATH: sensible-editor if it is there, else vi."""
+    """Of two programs in PATH: editor if it is there, else vi."""
     path = tmp_path / "bin"
     path.mkdir()
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("vi", "sensible-editor"):
+    for name in ("vi", "editor"):
         (path / name).write_text(f'#!/bin/sh\necho "# {name}" >> "$1"\n')
         (path / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(path))

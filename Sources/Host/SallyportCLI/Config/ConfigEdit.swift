@@ -12,7 +12,7 @@ struct ConfigEdit: Verb {
   static let configuration = CommandConfiguration(
     commandName: "edit", abstract: "Edit the policy file, and check it before it is installed.",
     discussion: """
-      Runs $VISUAL, $EDITOR, sensible-editor or vi on a copy. If the copy has errors, they are \
+      Runs $VISUAL, $EDITOR, editor or vi on a copy. If the copy has errors, they are \
       listed, and it can be edited again or dropped. What is neither installed nor dropped stays \
       in the copy.
       """)

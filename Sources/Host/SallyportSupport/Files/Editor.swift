@@ -11,7 +11,7 @@ package enum EditorStatus: Equatable {
 /// Runs the user's editor.
 package enum Editor {
   /// If neither variable is set: Debian's choice, or the editor that every system has.
-  private static let usual = "$(command -v sensible-editor || echo vi)"
+  private static let usual = "$(command -v editor || echo vi)"
 
   /// Runs the editor on a file, on this process's terminal, and waits for it.
   package static func run(_ path: String) -> EditorStatus {

@@ -1,5 +1,7 @@
 """A clean Debian in a directory, entered in namespaces of its own."""
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -12,6 +14,15 @@ CONFIGURATION = "etc/security/sallyport.conf"
 SUITE = os.environ.get("SUITE", "bookworm")
 
 
+@contextlib.contextmanager
+def alone(directory):
+    """Other processes that make the same directory wait until this one has made it."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{directory}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def made(directory, included, suite=SUITE):
     """The root directory of a Debian with these packages, as Debian 12 names them, which debootstrap
     makes once. CalledProcessError where it does not."""
@@ -19,12 +30,12 @@ def made(directory, included, suite=SUITE):
         directory = directory.with_name(f"{directory.name}-{suite}")
         included = included.replace("libssl3", "libssl3t64")
     complete = directory / "complete"
-    if not complete.exists() or complete.read_text() != included:
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["debootstrap", "--variant=minbase", f"--include={included}", suite,
-                        directory], capture_output=True, text=True, check=True)
-        complete.write_text(included)
+    with alone(directory):
+        if not complete.exists() or complete.read_text() != included:
+            shutil.rmtree(directory, ignore_errors=True)
+            subprocess.run(["debootstrap", "--variant=minbase", f"--include={included}", suite,
+                            directory], capture_output=True, text=True, check=True)
+            complete.write_text(included)
     return directory
 
 
@@ -34,17 +45,18 @@ def extended(directory, included, name, packages, suite=SUITE):
     base = made(directory, included, suite)
     larger = base.with_name(base.name.replace(directory.name, name))
     complete = larger / "complete"
-    if not complete.exists() or complete.read_text() != f"{included} {packages}":
-        shutil.rmtree(larger, ignore_errors=True)
-        copied(base, larger)
-        shutil.copy("/etc/resolv.conf", larger / "etc/resolv.conf")
-        script = f"apt-get update && apt-get install --yes --no-install-recommends {packages} && apt-get clean"
-        subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", f"--root={larger}", "--wd=/",
-             "sh", "-c", script], capture_output=True, text=True, check=True,
-            env=os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
-        shutil.rmtree(larger / "var/lib/apt/lists")
-        complete.write_text(f"{included} {packages}")
+    with alone(larger):
+        if not complete.exists() or complete.read_text() != f"{included} {packages}":
+            shutil.rmtree(larger, ignore_errors=True)
+            copied(base, larger)
+            shutil.copy("/etc/resolv.conf", larger / "etc/resolv.conf")
+            script = f"apt-get update && apt-get install --yes --no-install-recommends {packages} && apt-get clean"
+            subprocess.run(
+                ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", f"--root={larger}", "--wd=/",
+                 "sh", "-c", script], capture_output=True, text=True, check=True,
+                env=os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+            shutil.rmtree(larger / "var/lib/apt/lists")
+            complete.write_text(f"{included} {packages}")
     return larger
 
 

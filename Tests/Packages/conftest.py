@@ -62,16 +62,17 @@ def signed(key, tmp_path_factory):
 @pytest.fixture(scope="session")
 def clean():
     """The root directory of a Debian that has never seen Sallyport."""
-    return clean_debian(CLEAN, INCLUDED)
+    return clean_debian(lambda: made(CLEAN, INCLUDED))
 
 
-def clean_debian(directory, included):
+def clean_debian(make):
+    """What `make` makes, or the test is skipped and says why."""
     if os.geteuid() != 0:
         pytest.skip("a clean Debian needs root")
     if shutil.which("debootstrap") is None:
         pytest.skip("debootstrap is not installed: no clean Debian")
     try:
-        return made(directory, included)
+        return make()
     except subprocess.CalledProcessError as failed:
         last = (failed.stdout + failed.stderr).strip().splitlines()[-1:]
         pytest.skip(f"debootstrap made no clean {SUITE}, is a mirror in reach? {last}")

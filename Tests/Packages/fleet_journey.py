@@ -20,9 +20,6 @@ from support.service import soon
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs/fleet.md"
-CLEAN = REPOSITORY / ".build/packages/fleet"
-INCLUDED = ("libssl3,libstdc++6,sensible-utils,libpq5,openssh-server,openssh-client,sudo,oathtool,iproute2,"
-            "netbase")
 SYSTEMCTL = """#!/bin/sh
 [ "$1 $2" = "enable --now" ] || exit 64
 unit=/lib/systemd/system/$3.service

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from clean import Machine
+from clean import Machine, made
 from conftest import REPOSITORY, clean_debian
 
 CLEAN = REPOSITORY / ".build/packages/dnf"
@@ -75,15 +75,15 @@ def system(signed, tmp_path_factory):
     if shutil.which("rpmbuild") is None:
         pytest.skip("rpmbuild is not installed")
     root = tmp_path_factory.mktemp("dnf") / "root"
-    system = System(clean_debian(CLEAN, "dnf,rpm,libssl3,libstdc++6"), root, {})
+    system = System(clean_debian(lambda: made(CLEAN, "dnf,rpm,libssl3,libstdc++6")), root, {})
     # rpm 4.20 gives scriptlets mounts of their own, which a root that is no mount point refuses.
     (root / "etc/rpm").mkdir(exist_ok=True)
     (root / "etc/rpm/macros").write_text("%__transaction_unshare %{nil}\n")
     (root / "etc/yum.repos.d").mkdir(parents=True, exist_ok=True)
     (root / "etc/yum.repos.d/sallyport.repo").write_text(CONFIGURATION)
-    made = system_package(tmp_path_factory.mktemp("system"), list((signed / "rpm").glob("*.rpm")))
-    shutil.copy(made, root / "srv")
-    system.succeed("rpm", "-i", "--nodeps", f"/srv/{made.name}")
+    built = system_package(tmp_path_factory.mktemp("system"), list((signed / "rpm").glob("*.rpm")))
+    shutil.copy(built, root / "srv")
+    system.succeed("rpm", "-i", "--nodeps", f"/srv/{built.name}")
     return system
 
 

@@ -6,13 +6,15 @@ test_at_most_ten_commands_of_the_page_lead_to_the_first_login_of_a_fleet
 import pytest
 
 import fleet_journey
+import journey
+from clean import extended
 from conftest import clean_debian
 from support import fleet
 
 
 @pytest.fixture
 def machines(tmp_path):
-    clean = clean_debian(fleet_journey.CLEAN, fleet_journey.INCLUDED)
+    clean = clean_debian(lambda: extended(journey.CLEAN, journey.INCLUDED, "fleet", "libpq5"))
     if fleet.programs() is None:
         pytest.skip("postgresql is not installed: no database of a fleet")
     with fleet_journey.Fleet(clean, tmp_path) as made:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import journey
-from clean import copied
+from clean import copied, made
 from conftest import DIST, REPOSITORY, clean_debian
 
 BEFORE = "0.0.9-0sallyport1"
@@ -48,7 +48,7 @@ def before(key, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(before, tmp_path_factory):
-    clean_debian(journey.CLEAN, journey.INCLUDED)
+    clean_debian(lambda: made(journey.CLEAN, journey.INCLUDED))
     root = tmp_path_factory.mktemp("server") / "root"
     journey.prepare(root)
     for package in (root / "srv").glob("*.deb"):

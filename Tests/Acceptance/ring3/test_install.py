@@ -24,7 +24,7 @@ FILES = {
     "usr/lib/systemd/system/sallyport-root.socket": 0o644,
     "etc/init.d/sallyport": 0o755,
     "usr/share/man/man1/sallyport.1": 0o644,
-    "usr/share/man/man1/sallyport-fleet.1": 0o644,
+    **{f"usr/share/man/man1/sallyport-{name}.1": 0o644 for name in ("doctor", "fleet", "import", "pam")},
     "usr/share/man/man5/sallyport.conf.5": 0o644,
     "usr/share/man/man8/pam_sallyport.8": 0o644,
     "usr/lib/systemd/system/sallyport-revert.service": 0o644,

@@ -3,7 +3,9 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -136,3 +138,16 @@ def services(tmp_path, store):
 def driver(sink, services):
     with Driver(services) as driver:
         yield driver
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The module where libpam looks: a copy of that directory, on this private machine only."""
+    directory = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
+    copy = tmp_path_factory.mktemp("security") / "copy"
+    shutil.copytree(directory, copy, symlinks=True)
+    shutil.copy(MODULE, copy / "pam_sallyport.so")
+    subprocess.run(["mount", "--bind", copy, directory], check=True)
+    yield
+    # A host that is about to end may have a module there open still.
+    subprocess.run(["umount", "--lazy", directory], check=True)

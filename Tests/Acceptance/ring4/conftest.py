@@ -11,7 +11,7 @@ from support.hosts import (
     DEBIAN, PAM_D, SCRATCH, UIDS, Sshd, Su, Sudo, add_account, edit, remove_account, service,
     two_factors)
 from support.pam_driver import BUILT
-from support.sallyport import DEFAULT_STORE, MODULE, REAL_ROOT, Services, Store
+from support.sallyport import DEFAULT_STORE, REAL_ROOT, Services, Store
 
 
 def pytest_collection_modifyitems(items):
@@ -74,19 +74,6 @@ def stacks(machine):
     """Password, then code, in every host."""
     for name in ("sshd", "sudo", "su"):
         service(name, *two_factors())
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """The module where libpam looks: a copy of that directory, on this private machine only."""
-    directory = next(Path("/usr/lib").glob("*/security/pam_unix.so")).parent
-    copy = tmp_path_factory.mktemp("security") / "copy"
-    shutil.copytree(directory, copy, symlinks=True)
-    shutil.copy(MODULE, copy / "pam_sallyport.so")
-    subprocess.run(["mount", "--bind", copy, directory], check=True)
-    yield
-    # A host that is about to end may have a module there open still.
-    subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 @pytest.fixture

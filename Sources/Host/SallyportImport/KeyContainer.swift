@@ -6,7 +6,7 @@ import SallyportSupport
 /// A portable symmetric key container (PSKC, RFC 6030).
 package struct KeyContainer: Sendable {
   package private(set) var tokens: [ListedToken] = []
-  /// What it says and is not gone by, each once.
+  /// What it says and is ignored, each once.
   package private(set) var unheeded: [String] = []
 
   /// In bytes: enough for some ten thousand keys.
@@ -184,7 +184,7 @@ private struct KeyPackageReader {
       throw problem(
         one, "a rule of use that is not known: \(printable(other.name.utf8, limit: 64))")
     }
-    for (name, what) in dates where policy[name] != nil { note("\(what) is not gone by") }
+    for (name, what) in dates where policy[name] != nil { note("\(what) is ignored") }
   }
 
   private func parameters(_ one: XMLElement) throws(TokenProblem) -> CodeParameters {

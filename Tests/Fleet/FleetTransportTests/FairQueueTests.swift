@@ -71,7 +71,7 @@ import Testing
     let other = try connection(to: verifier, .question, 0)
     #expect(other.frame()?.kind == 0x81)
     #expect(count(1) == 2)
-    // Nothing is verified for a caller who is gone by then.
+    // Nothing is verified for a caller who has left by then.
     shutdown(about1[5].descriptor, Int32(SHUT_RDWR))
     go.withLock { $0 = true }
     #expect(about1.map { $0.frame()?.body[0] }.count { $0 == 1 } == 5)

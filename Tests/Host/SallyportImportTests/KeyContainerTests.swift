@@ -193,7 +193,7 @@ import Testing
     let counted = try read(passed.replacing("&#x;", with: "")).tokens[0]
     #expect(counted.serial.text == "12&#51;&amp;" && counted.lastAccepted == nil)
     let noted = try read(plain("<Policy><ExpiryDate>2027-01-01T00:00:00Z</ExpiryDate></Policy>"))
-    #expect(noted.unheeded == ["when a key expires is not gone by"])
+    #expect(noted.unheeded == ["when a key expires is ignored"])
     let signed = plain("").replacingOccurrences(
       of: "</KeyContainer>", with: "<ds:Signature/></KeyContainer>")
     #expect(try read(signed).unheeded == ["its signature is not checked"])

@@ -11,7 +11,7 @@ import Synchronization
 /// handshakes, a few answer frames, and none of them waits for a peer, except while it takes an
 /// answer. So silent strangers delay nobody. Any Ed25519 key may connect; `standing` says after the
 /// handshake whether it is a host's. A peer that sends more than one question before its answer, or
-/// is gone by then, is not answered, and nothing is verified for it.
+/// has left by then, is not answered, and nothing is verified for it.
 package final class FleetServer: Sendable {
   /// What a frame asks.
   package struct Request: Sendable {

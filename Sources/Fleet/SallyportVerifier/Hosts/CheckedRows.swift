@@ -11,7 +11,7 @@ struct CheckedRows<Row: SealedRow>: Sendable {
   private var last: [[UInt8]: Checked] = [:]
   private var now: [[UInt8]: Checked] = [:]
 
-  /// Before the table is read again: what is gone by then is forgotten.
+  /// Before the table is read again: what has left by then is forgotten.
   mutating func begin() { (last, now) = (now, [:]) }
 
   /// Whether the seal is right, and whether that was not known.

@@ -82,7 +82,7 @@ struct ConfigInstall: Verb {
   @Option(help: ArgumentHelp("The file to install it as.", valueName: "file"))
   var conf = "\(Store.usualPolicy)"
 
-  @Flag(help: "Do not ask for confirmation; of what changes, tell only who is shut out.")
+  @Flag(help: "Do not ask for confirmation; name only those who are shut out.")
   var yes = false
 
   @OptionGroup var shared: StoreOptions

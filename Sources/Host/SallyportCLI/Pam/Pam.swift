@@ -25,7 +25,7 @@ struct PamOptions: ParsableArguments {
   @Flag(help: "Show what would be written, and write nothing.")
   var dryRun = false
 
-  @Flag(help: "Do not ask for confirmation; of what changes, tell only who is shut out.")
+  @Flag(help: "Do not ask for confirmation; name only those who are shut out.")
   var yes = false
 
   @Flag(help: "Only the services named, and not the others of the same program.")

@@ -128,7 +128,7 @@ struct PamRemoval {
   var text: String {
     let diffs = [ssh?.diff, change.map { StackDiff($0).text }].compactMap { $0 }
     return diffs.isEmpty
-      ? "\(service) no longer asks for a code, and is not expected to any more."
+      ? "\(service) no longer asks for a code, and doctor no longer expects it to."
       : diffs.joined(separator: "\n")
   }
 

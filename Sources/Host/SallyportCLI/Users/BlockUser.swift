@@ -11,7 +11,7 @@ import SessionProtocol
 struct BlockUser: Verb {
   static let configuration = CommandConfiguration(
     commandName: "block",
-    abstract: "Accept nothing of a user's, whatever is enrolled or set, until it is lifted.",
+    abstract: "Block a user, whatever is enrolled or set, until that is lifted.",
     discussion: """
       Codes, backup codes and passes are refused, no place is remembered, nothing enrolls, and the \
       account line refuses after a key or a ticket too. What is enrolled is kept. Sessions that \

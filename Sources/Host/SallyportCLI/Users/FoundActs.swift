@@ -48,7 +48,7 @@ struct FoundActs {
     }
     if records.count > FoundActs.most {
       records.removeFirst(records.count - FoundActs.most)
-      warnings.append("there are more acts than are shown: use --since, or name a user")
+      warnings.append("not all acts are shown: use --since, or name a user")
     }
     for (user, count) in own.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) })
     where count >= Store.mostOwnActs {

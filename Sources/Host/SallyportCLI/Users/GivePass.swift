@@ -32,7 +32,7 @@ struct GivePass: Verb {
   @Option(help: ArgumentHelp("For how many logins, 1 to 5. (default: 1)", valueName: "number"))
   var uses: UInt8?
 
-  @Flag(help: "The login with it must enroll again: for who has lost phone and codes for good.")
+  @Flag(help: "The login with it must enroll again: for a user who lost phone and codes for good.")
   var enroll = false
 
   @Flag(help: "End all passes of the user.")

@@ -22,7 +22,7 @@ struct Resynchronize: Verb {
 
   @Option(
     help: ArgumentHelp(
-      "Instead of a user: a token of this serial number, of who has it.", valueName: "serial"),
+      "In place of a user: the token with this serial number.", valueName: "serial"),
     completion: .custom(Completions.tokens))
   var token: String?
 
@@ -183,8 +183,8 @@ extension CommandError {
     case .notFound:
       return CommandError {
         Message(
-          "not two consecutive codes of any authenticator of \($0.who): searched were a day each "
-            + "way, of a token 200 time steps, and 1,000 counters",
+          "not two consecutive codes of any authenticator of \($0.who): the search went a day each "
+            + "way, 200 time steps for a token, and 1,000 counters",
           .refused,
           hints: [$0.command("status", remark: "shows the authenticators")])
       }

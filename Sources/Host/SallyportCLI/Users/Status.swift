@@ -345,7 +345,7 @@ struct AbsenceReport {
     let uid = record.kept.uid.flatMap { $0 == UserNote.noUID ? nil : " of uid \($0)" } ?? ""
     return account.uid == nil
       ? "exempt, for an account\(uid) that is not found"
-      : "exempt is of no effect: set for an account\(uid) before this one"
+      : "exempt has no effect: it was set for an earlier account\(uid)"
   }
 
   /// Those members of `StatusReport`'s object that have a value, and `enrolled`, which is null.

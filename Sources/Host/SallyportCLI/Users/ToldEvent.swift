@@ -60,7 +60,7 @@ extension FleetLog.Event {
 
 extension FleetLog {
   static let cutText =
-    "the fleet has more than is read: of logins and refusals at most the newest \(most) are shown"
+    "the fleet has more: only the newest \(most) logins and \(most) refusals are shown"
 
   /// The oldest first: but for those of this machine, which has more of them in its own file.
   var acts: [ToldAct] {

@@ -45,7 +45,7 @@ struct PolicyFindings {
     }
   }
 
-  /// The others in the same line count as little: what is meant is certain, or nothing is.
+  /// The others in the same line count as little: either the whole line is certain, or nothing is.
   private var purposes: [Finding] {
     policy.purposes.map { problem in
       Finding.warning(

@@ -6,6 +6,7 @@ test_a_recovery_to_a_point_in_time_makes_nothing_good_again
 test_a_former_primary_that_is_rewound_makes_nothing_good_again
 test_a_second_cluster_with_the_same_rows_makes_nothing_good_again
 test_a_disk_of_a_verifier_that_is_put_back_makes_nothing_good_again
+test_machines_that_are_put_back_together_make_nothing_good_again
 """
 
 import base64
@@ -16,6 +17,7 @@ import pytest
 
 from support.codes import totp
 from support.fleet import ACCEPTED, DONE, REFUSED, SECRET, with_backup_codes
+from support.machines import together
 from support.postgres import DATA, PASSWORD, Server
 from support.service import soon
 from support.stage import DIRECTORY, WHOLE
@@ -81,6 +83,8 @@ class Used:
     """What was accepted by both verifiers, after a copy was made."""
 
     def __init__(self, stage):
+        for verifier in stage.verifiers:  # the server may have been started again
+            assert soon(lambda verifier=verifier: verifies(verifier, "nobody"), 60)
         self.stage, self.names = stage, people(stage.verifiers[0], "user", 4)
         with_codes(stage.verifiers[0])
         beaten_twice(stage)
@@ -222,3 +226,40 @@ def test_a_disk_of_a_verifier_that_is_put_back_makes_nothing_good_again(stage, a
     if alone:
         one.start()
     used.none_again(stage.verifiers, losses=("1" if alone else "0",))
+
+
+@whole
+@pytest.mark.decisive
+def test_machines_that_are_put_back_together_make_nothing_good_again(stage):
+    """The database and both verifiers, as they were at one moment: nothing on them shows it. The first host does,
+    by the mark on its disk."""
+    primary, verifiers, host = stage.pair.primary, stage.verifiers, stage.hosts[2]
+    used = Used(stage)
+    host.forget()
+    host.prepare({"alice": 3001})
+    assert host.join(stage.invite(host.name)).returncode == 0
+    assert [verifier.stop() for verifier in verifiers] == [0, 0]
+    backup = primary.base_backup(of=primary)
+    for verifier in verifiers:
+        verifier.machine.sh(f"rm -rf /root/disk; cp -a {DIRECTORY} /root/disk")
+    together(*[verifier.start for verifier in verifiers])
+    used.type()
+    # As long as was lost there is time to find it.
+    for _ in range(4):
+        beaten_twice(stage)
+    mark = host.machine.path("/var/lib/sallyport/reserve/mark")
+    host.start()
+    assert soon(mark.exists)
+    host.kill()
+    for verifier in verifiers:
+        verifier.kill()
+    stage.pair.standby.kill()
+    primary.restore(backup)
+    for verifier in verifiers:
+        verifier.machine.sh(f"rm -rf {DIRECTORY}; cp -a /root/disk {DIRECTORY}")
+    together(*[verifier.start for verifier in verifiers])
+    assert stage.accepted() == [], "the logins are lost"
+    assert stage.sql("SELECT distrust FROM fleet") == [["0"]], "nothing shows it"
+    host.start()
+    assert soon(lambda: stage.sql("SELECT distrust > 0 FROM fleet") == [["t"]])
+    used.none_again(verifiers)

@@ -16,15 +16,20 @@
    check, and then it compares the other one's rows with those of the check: nobody else may see what
    went back between the two. Shown: the code is accepted once.
 
+   A host keeps the mark and the distrust that a verifier wrote down last, and shows them before it
+   asks: what is above the database, under its distrust or a higher one, is a loss too.
+
    WHOLE: all tables, or all but `fleet`. APART: a question is loaded and saved at different moments.
+   TOGETHER: all tables and both verifiers' disks, as machines that are put back.
    What is known to be accepted twice is shown as well, SOON_AFTER: a copy that was made within four
    seconds after one had stopped, put back when the other one has gone on and stopped, where the
    first is started alone.
 
-   Left out: what is put back before each that runs has beaten twice since the copy (four seconds); a
-   process that stands still; a verifier's disk that is put back together with the database;
-   `fleet` alone as the second of two; failover, floors and rows of one person (failover.pml); the
-   conditions of a save (fleet.pml); backup codes, which are refused for a time instead.
+   Left out: what is put back before each that runs has beaten twice since the copy (four seconds),
+   or TOGETHER before the host has a later mark, or is so long before it asks that the number has
+   come up to its mark; a process that stands still; `fleet` alone as the second of two; failover,
+   floors and rows of one person (failover.pml); the conditions of a save (fleet.pml); backup codes,
+   which are refused for a time instead.
 
    Tests/Models/run checks it, and then without each of the rules, where it must fail. */
 
@@ -48,6 +53,24 @@ typedef Rows {
 };
 Rows db, was;
 bool copied;
+#ifdef TOGETHER
+byte shown, shown_by, shown_under; /* the host's mark */
+byte record_was[2], recorded_was[2], noted_was[2]; /* a copy of the disks */
+#define LATEST(a, b) (a > b -> a : b)
+#ifdef WITHOUT_MARK
+#define IS_SEEN true
+#else
+#define IS_SEEN (shown_under < db.distrust || \
+  shown_under == db.distrust && shown <= db.mark[shown_by])
+#endif
+#define KNOWN LATEST(ME.distrust, shown_under)
+/* Beats alone bring the number up to the mark that the host has still to show. */
+#define IS_IN_TIME (shown_under != db.distrust || shown_by != me || db.mark[me] + 1 != shown)
+#else
+#define IS_SEEN true
+#define KNOWN ME.distrust
+#define IS_IN_TIME true
+#endif
 byte top; /* the highest distrust that there ever was */
 byte told, restores, starts;
 
@@ -182,7 +205,7 @@ inline wait() {
 }
 
 /* One that waits looks ten times as often, and once it has seen enough beats itself at once. */
-#define MAY_BEAT (db.n[me] < BEATS && db.mark[me] < BEATS && v[OTHER].is != checked && \
+#define MAY_BEAT (IS_IN_TIME && db.n[me] < BEATS && db.mark[me] < BEATS && v[OTHER].is != checked && \
   (v[OTHER].is != waits || v[OTHER].least >= db.n[me]))
 
 proctype verifier(byte me) {
@@ -193,7 +216,7 @@ end:
   :: d_step {
        ME.is == open && !ME.loaded && !IS_USED ->
        if
-       :: !IS_LATEST || db.trusted > db.distrust -> lose()
+       :: !IS_LATEST || db.trusted > db.distrust || !IS_SEEN -> lose()
        :: else ->
           ME.loaded = true;
           ME.used = IS_USED;
@@ -213,10 +236,19 @@ end:
   :: d_step {
        ME.is == open && !IS_USED ->
        if
-       :: !IS_LATEST || db.trusted > db.distrust -> lose()
+       :: !IS_LATEST || db.trusted > db.distrust || !IS_SEEN -> lose()
        :: else ->
           ME.distrust = (db.distrust > ME.distrust -> db.distrust : ME.distrust);
           save(db.distrust, true)
+       fi
+     }
+#endif
+#ifdef TOGETHER
+  :: d_step { /* The host is given a mark. */
+       ME.is == open && (shown != ME.record || shown_by != me || shown_under != ME.recorded) ->
+       if
+       :: IS_SEEN -> shown = ME.record; shown_by = me; shown_under = ME.recorded
+       :: else -> lose()
        fi
      }
 #endif
@@ -253,7 +285,7 @@ end:
   :: d_step {
        ME.is == lost ->
        if
-       :: db.distrust <= ME.distrust -> believe(); raise(); begin()
+       :: db.distrust <= KNOWN -> believe(); raise(); begin()
        :: else -> /* another one has raised it */
           believe();
           if
@@ -321,6 +353,24 @@ inline since_now() {
   v[1].accepted = false; v[1].beaten = 0; v[1].looked = false
 }
 
+#ifdef TOGETHER
+inline copy_disks() {
+  record_was[0] = v[0].record; record_was[1] = v[1].record;
+  recorded_was[0] = v[0].recorded; recorded_was[1] = v[1].recorded;
+  noted_was[0] = v[0].noted; noted_was[1] = v[1].noted
+}
+
+inline put_back(i) {
+  v[i].is = down;
+  v[i].n = 0; v[i].mark = 0; v[i].distrust = 0; v[i].known = 0;
+  v[i].turns = 0; v[i].before = 0; v[i].least = 0; v[i].marked = 0;
+#ifdef APART
+  v[i].loaded = false; v[i].used = false; v[i].under = 0;
+#endif
+  v[i].record = record_was[i]; v[i].recorded = recorded_was[i]; v[i].noted = noted_was[i]
+}
+#endif
+
 inline copy_state(to, from) {
   to.used = from.used; to.trusted = from.trusted;
   to.mark[0] = from.mark[0]; to.mark[1] = from.mark[1]
@@ -349,8 +399,21 @@ end:
        !copied ->
        copied = true;
        copy_state(was, db); copy_worker(was, db); was.distrust = db.distrust;
+#ifdef TOGETHER
+       copy_disks();
+#endif
        since_now()
      }
+#ifdef TOGETHER
+  :: d_step {
+       copied && restores < RESTORES &&
+       (shown_under > was.distrust || shown > was.mark[shown_by]) ->
+       restores++;
+       copy_state(db, was); copy_worker(db, was); db.distrust = was.distrust;
+       put_back(0); put_back(1);
+       since_now()
+     }
+#else
   :: d_step { /* another copy takes its place */
        copied && restores && restores < RESTORES &&
        (was.distrust != db.distrust) ->
@@ -376,6 +439,7 @@ end:
        restores++;
        copy_state(db, was); copy_worker(db, was)
      }
+#endif
 #endif
   od
 }

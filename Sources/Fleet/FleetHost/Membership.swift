@@ -31,7 +31,12 @@ package enum MembershipFault: Error {
 package final class Membership: Sendable {
   private let directory: String
   private let kept = Locked<Kept?>(nil)
-  private let reconnected = Locked<(@Sendable () -> Void)?>(nil)
+  private let hooks = Locked(Hooks())
+
+  private struct Hooks: Sendable {
+    var reconnected: (@Sendable () -> Void)?
+    var beginning: Beginning?
+  }
 
   private struct Kept {
     let stamps: [FileStamp]
@@ -50,21 +55,26 @@ package final class Membership: Sendable {
     if let kept = kept.withLock({ $0 }), kept.stamps == now { return kept.pool }
     let pool: VerifierPool
     do throws(MembershipFault) {
-      pool = VerifierPool(try file(), try key())
+      pool = VerifierPool(try file(), try key()) { [hooks] ping in
+        hooks.withLock { $0.beginning }?(ping) ?? true
+      }
     } catch {
       keep(nil)
       throw error
     }
     guard now.count == 2 else { return pool }
     keep(Kept(stamps: now, pool: pool))
-    pool.startKeeper { [reconnected] in reconnected.withLock { $0 }?() }
+    pool.startKeeper { [hooks] in hooks.withLock { $0.reconnected }?() }
     return pool
   }
 
   /// Called when a verifier answers again after none could be asked.
   func onReconnection(_ body: @escaping @Sendable () -> Void) {
-    reconnected.withLock { $0 = body }
+    hooks.withLock { $0.reconnected = body }
   }
+
+  /// Called on each connection before the first question of a login.
+  func onConnection(_ body: @escaping Beginning) { hooks.withLock { $0.beginning = body } }
 
   private func keep(_ new: Kept?) {
     let old = kept.withLock { kept -> Kept? in

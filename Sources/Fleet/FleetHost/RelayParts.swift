@@ -45,6 +45,7 @@ extension Relay {
     let reserve = try ReserveSync(
       Reserve(), membership, isMember: { membership.isMember }, log: log)
     membership.onReconnection { reserve.noteBack() }
+    membership.onConnection { reserve.showMark($0) }
     self.init(
       { () throws(MembershipFault) in try membership.verifiers() }, away: reserve, news: log)
   }

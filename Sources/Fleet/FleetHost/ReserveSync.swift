@@ -156,7 +156,10 @@ package final class ReserveSync: Sendable {
   }
 
   private func leave() {
-    state.withLock { ($0.isRunning, $0.wasAway, $0.fetches, $0.fetched) = (false, true, [], [:]) }
+    state.withLock {
+      ($0.isRunning, $0.wasAway, $0.fetches, $0.fetched) = (false, true, [], [:])
+      ($0.mark, $0.marked) = (nil, nil)
+    }
     dismantle()
   }
 
@@ -226,15 +229,18 @@ package final class ReserveSync: Sendable {
 
   // MARK: questions
 
-  /// Whether somebody is there.
+  /// Whether somebody is there; it shows the mark by the way.
   private func ping() throws(StoreTrouble) -> Progress {
-    guard let nothing = Secret(count: 0) else { throw .outOfMemory }
+    guard let shown = ping(showing: mark) else { throw .outOfMemory }
     do throws(TransportFault) {
-      let answer = try verifiers.ask(.ping, nothing, within: min(pace.patience, 1000))
-      return answer == .databaseAway ? .away : .done
+      let answer = try verifiers.ask(.ping, shown, within: min(pace.patience, 1000))
+      if answer == .databaseAway { return .away }
+      take(pong: answer.body)
     } catch {
       return Progress(error)
     }
+    try keepMark()
+    return .done
   }
 
   /// nil where there is no answer that counts. Where others ask, it waits a moment.

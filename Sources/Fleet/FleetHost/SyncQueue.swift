@@ -20,6 +20,10 @@ struct SyncQueue: Sendable {
   var rests = false
   /// Which start this is has to be told again.
   var mustTell = true
+  /// The last mark of a verifier, empty for none; nil: that on the disk was not read yet.
+  var mark: [UInt8]?
+  /// When it was written to the disk, in nanoseconds of CLOCK_MONOTONIC; nil: not by this start.
+  var marked: UInt64?
   /// How often in turn no question was answered.
   var misses: UInt64 = 0
   /// There is a thread.

@@ -225,6 +225,7 @@ struct Run: ParsableCommand {
       hosts, join: JoinHandler(database, revocations, pins: [identity.pin]),
       [
         .question: questions,
+        .ping: PingHandler(database),
         .reserve: ReserveHandler(database, questions.logins, policy, revocations: revocations),
         .status: StatusHandler(database, verifier: name, started: now),
         .management: ManagementHandler(database, policy),

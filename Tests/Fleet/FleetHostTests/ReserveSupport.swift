@@ -38,6 +38,9 @@ final class ScriptedFleet: FleetVerifiers {
     /// What it was told of the host's starts, and what it says to that.
     var starts: [HostStart] = []
     var reply = HostStartReply.fine
+    /// What was in its pings, and what it answers.
+    var pings: [[UInt8]] = []
+    var pong: [UInt8] = []
     var isStranger = false
     /// Its rows, so that it saves nothing.
     var disbelieves = false
@@ -65,6 +68,10 @@ final class ScriptedFleet: FleetVerifiers {
       if state.isRevoked { return .failure(.revoked) }
       if state.isStranger { return .failure(.stranger) }
       if state.isDatabaseAway { return .success(.databaseAway) }
+      if kind == .ping {
+        state.pings.append(bytes(body))
+        return .success(VerifierAnswer(to: kind, state.pong))
+      }
       guard kind == .reserve else { return .success(VerifierAnswer(to: kind, [])) }
       if let garbage = state.garbage { return .success(VerifierAnswer(to: kind, garbage)) }
       guard let question = ReserveQuestion.decode(body) else { return .success(.notServed) }

@@ -11,6 +11,8 @@ final class ClientConnection: @unchecked Sendable {
   let standing: HostStanding
   /// When it was used last.
   var used: UInt64
+  /// Whether a login may be asked on it.
+  var isBegun = false
 
   init(_ connection: TLSConnection, _ reader: FrameReader, verifier: Int, _ standing: HostStanding)
   {

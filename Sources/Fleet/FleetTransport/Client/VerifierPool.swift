@@ -29,11 +29,9 @@ package final class VerifierPool: FleetVerifiers {
   /// silent one is not tried.
   static let (stagger, untilAway, aside): (UInt64, UInt64, UInt64) =
     (150_000_000, 1_000_000_000, 10_000_000_000)
-  /// For how long a verifier whose database is away comes last; and the time that must be left to
-  /// ask another one.
+  /// How long a verifier without its database comes last; and the time needed to ask another one.
   static let (last, leastLeft): (UInt64, UInt64) = (2_000_000_000, 200_000_000)
-  /// A verifier that was silent for less is not put aside: the caller may have let its time pass.
-  /// In milliseconds.
+  /// Milliseconds: who was silent for less is not put aside, as the caller's time may have passed.
   package static let untilSilent: UInt64 = 500
   /// How long the keeper waits, in nanoseconds: hosts that have lost a verifier at one moment do
   /// not come back to it at one, nor ping it at one.
@@ -56,6 +54,8 @@ package final class VerifierPool: FleetVerifiers {
 
   let verifiers: [VerifierAddress]
   let side: TLSSide?
+  /// Called before the first question of a login on a connection.
+  let beginning: Beginning?
   private let state: Locked<State>
   /// Readable when it was closed.
   private let ending: Int32
@@ -63,8 +63,8 @@ package final class VerifierPool: FleetVerifiers {
   private let missed = Atomic<Int>(0)
 
   /// Connects at the first question. Hosts begin with a random verifier, to spread the load.
-  package init(_ file: FleetFile, _ identity: Identity) {
-    verifiers = file.verifiers
+  package init(_ file: FleetFile, _ identity: Identity, beginning: Beginning? = nil) {
+    (verifiers, self.beginning) = (file.verifiers, beginning)
     side = TLSSide(identity, pins: file.pins)
     let first = Int.random(in: 0..<max(1, file.verifiers.count))
     let never = file.verifiers.map { _ in UInt64(0) }
@@ -122,7 +122,7 @@ package final class VerifierPool: FleetVerifiers {
     _ frame: () -> Secret?, _ kind: FrameKind, besides tried: inout Tried, until deadline: UInt64
   ) throws(TransportFault) -> ClientConnection {
     while let connection = takeIdle(besides: tried.all) {
-      if try sendOn(connection, frame, until: deadline) { return connection }
+      if try send(frame, kind, on: connection, until: deadline) { return connection }
     }
     let end = min(deadline, sys_monotonic() + Self.untilAway)
     var gone: Set<Int> = []
@@ -134,13 +134,13 @@ package final class VerifierPool: FleetVerifiers {
         tried.strange.insert(connection.verifier)
         askLast(connection.verifier)
       case .member, .unknown:
-        if try sendOn(connection, frame, until: deadline) { return connection }
+        if try send(frame, kind, on: connection, until: deadline) { return connection }
         gone.insert(connection.verifier)
       }
     }
   }
 
-  private func sendOn(
+  func sendOn(
     _ connection: ClientConnection, _ frame: () -> Secret?, until deadline: UInt64
   )
     throws(TransportFault) -> Bool
@@ -215,7 +215,7 @@ package final class VerifierPool: FleetVerifiers {
 
   /// It was silent: its other connections are not used either. Up to the deadline: what a thread
   /// is late after it, the verifier was not.
-  private func putAside(_ verifier: Int, silentSince start: UInt64, _ deadline: UInt64) {
+  func putAside(_ verifier: Int, silentSince start: UInt64, _ deadline: UInt64) {
     let now = sys_monotonic()
     if min(now, deadline) >= start + Self.untilSilent * 1_000_000 {
       passOver(verifier, until: now + Self.aside)
@@ -223,14 +223,14 @@ package final class VerifierPool: FleetVerifiers {
   }
 
   /// It can answer nothing now.
-  private func askLast(_ verifier: Int) {
+  func askLast(_ verifier: Int) {
     let until = sys_monotonic() + Self.last
     state.withLock { $0.noDatabase[verifier] = until }
   }
 
   /// It stopped in the middle, or sent another answer. It may be back at once, so it is put aside
   /// only until `until`; the next question goes to another one first.
-  private func passOver(_ verifier: Int, until: UInt64 = 0) {
+  func passOver(_ verifier: Int, until: UInt64 = 0) {
     let dropped = state.withLock { state in
       state.aside[verifier] = max(state.aside[verifier], until)
       if state.first == verifier { state.first = (verifier + 1) % state.aside.count }

@@ -57,7 +57,7 @@ package struct IncarnationFile: Sendable {
 
 extension Database {
   /// Of the random, before its seal.
-  fileprivate static let incarnationLength = 16
+  static let incarnationLength = 16
 
   /// Throws where the database is another one than this verifier's. A verifier that has none takes
   /// this one for its own.

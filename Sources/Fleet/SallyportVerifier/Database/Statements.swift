@@ -145,7 +145,7 @@ enum Statement {
     """
 
   /// The name of a verifier's own row in `state`, which nobody can have. $n its name.
-  private static func witness(_ n: Int) -> String {
+  static func witness(_ n: Int) -> String {
     "convert_to('/verifier/' || $\(n)::text, 'UTF8')"
   }
 

@@ -5,8 +5,8 @@ package import SallyportSystem
 
 // The reserve of a host of a fleet: an ordinary store, whose entries have backup codes alone.
 // Beside the store's own directories it has `pending`, with an empty file for each entry of which a
-// code was used while no verifier could be asked, and `confirmed`, which says when the fleet
-// confirmed it (docs/enrollment-format.md).
+// code was used while no verifier could be asked, `confirmed`, which says when the fleet confirmed
+// it, `start` and `mark` (docs/enrollment-format.md).
 
 extension Store {
   /// Where the reserve of a host is.
@@ -106,11 +106,13 @@ extension Store {
   }
 
   /// Writes it: on disk, as a whole, before it returns.
-  package func confirm(_ text: [UInt8]) throws(StoreTrouble) {
+  package func confirm(_ text: [UInt8]) throws(StoreTrouble) { try put(text, as: Store.confirmed) }
+
+  private func put(_ text: [UInt8], as name: Path) throws(StoreTrouble) {
     guard let text = Secret(text) else { throw .outOfMemory }
     try CriticalSection.during { () throws(StoreTrouble) in
       let top = try topFolder()
-      try top.put(text, as: Store.confirmed, in: top)
+      try top.put(text, as: name, in: top)
     }
   }
 
@@ -130,14 +132,20 @@ extension Store {
 
   /// Writes it: on disk, as a whole, before it returns.
   package func note(startNumber number: UInt64) throws(StoreTrouble) {
-    guard let text = Secret(Array("\(Store.startHead)\(number)\n".utf8)) else {
-      throw .outOfMemory
-    }
-    try CriticalSection.during { () throws(StoreTrouble) in
-      let top = try topFolder()
-      try top.put(text, as: Store.start, in: top)
-    }
+    try put(Array("\(Store.startHead)\(number)\n".utf8), as: Store.start)
   }
+
+  // MARK: how far the fleet's database was
+
+  private static var mark: Path { "mark" }
+
+  /// As a verifier gave it; nil where there is none.
+  package func fleetMark() throws(StoreTrouble) -> [UInt8]? {
+    try topFolder().text(of: Store.mark).map { $0.bytes(in: 0..<$0.count) }
+  }
+
+  /// Writes it: on disk, as a whole, before it returns.
+  package func keep(fleetMark mark: [UInt8]) throws(StoreTrouble) { try put(mark, as: Store.mark) }
 
   // MARK: its end
 

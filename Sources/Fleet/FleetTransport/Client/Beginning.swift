@@ -1,0 +1,51 @@
+import CService
+package import OneTimePassword
+
+/// What a host does on a connection before the first question of a login. It is given a ping with
+/// a body of its own; nil: no answer came. false: no login is to be asked there.
+package typealias Beginning = @Sendable (_ ping: (Secret) -> VerifierAnswer?) -> Bool
+
+extension VerifierPool {
+  /// As `sendOn`, and false where no question of this kind is to be asked on this connection.
+  func send(
+    _ frame: () -> Secret?, _ kind: FrameKind, on connection: ClientConnection,
+    until deadline: UInt64
+  ) throws(TransportFault) -> Bool {
+    guard begin(connection, for: kind, until: deadline) else { return false }
+    return try sendOn(connection, frame, until: deadline)
+  }
+
+  private func begin(_ connection: ClientConnection, for kind: FrameKind, until deadline: UInt64)
+    -> Bool
+  {
+    guard kind == .question, !connection.isBegun, let beginning else { return true }
+    let end = min(deadline, sys_monotonic() + Self.untilAway)
+    connection.isBegun = beginning { ping($0, on: connection, until: end) }
+    if !connection.isBegun { askLast(connection.verifier) }
+    return connection.isBegun
+  }
+
+  private func ping(_ body: Secret, on connection: ClientConnection, until deadline: UInt64)
+    -> VerifierAnswer?
+  {
+    guard let nonce = Frame.newNonce(), let frame = Frame.make(nonce, FrameKind.ping.rawValue, body)
+    else { return nil }
+    let start = sys_monotonic()
+    do throws(TransportFault) {
+      guard try connection.send(frame, until: deadline) else { return nil }
+    } catch {
+      putAside(connection.verifier, silentSince: start, deadline)
+      return nil
+    }
+    switch connection.receive(nonce, until: deadline) {
+    case .answer(let answer, isLast: false): return answer
+    case .answer(_, isLast: true): return nil
+    case .over:
+      passOver(connection.verifier)
+      return nil
+    case .silent:
+      putAside(connection.verifier, silentSince: start, deadline)
+      return nil
+    }
+  }
+}

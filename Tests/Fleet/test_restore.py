@@ -18,7 +18,7 @@ import pytest
 from support.codes import totp
 from support.fleet import ACCEPTED, DONE, REFUSED, SECRET, with_backup_codes
 from support.machines import together
-from support.postgres import DATA, PASSWORD, Server
+from support.postgres import Server
 from support.service import soon
 from support.stage import DIRECTORY, WHOLE
 from test_failover import all_accepted, people, verifies, with_codes
@@ -167,12 +167,7 @@ def test_a_former_primary_that_is_rewound_makes_nothing_good_again(stage):
     stage.network.mend(primary.machine, standby.machine)
     stage.pair.fail_over()
     used.none_again(stage.verifiers)
-    source = (f"host={standby.machine.name} user=postgres password='{PASSWORD}' sslmode=verify-full "
-              "sslrootcert=/etc/postgresql/server.crt dbname=postgres")
-    standby.sql("CHECKPOINT")
-    primary.machine.run(*primary.as_postgres(
-        primary.bin / "pg_rewind", "--target-pgdata", DATA, "--source-server", source, "--write-recovery-conf", "--no-sync"), cwd="/")
-    primary.start()
+    primary.rewind(to=standby)
     standby.waits_for("*")
     assert soon(lambda: standby.is_followed("sync"), 60)
     beaten_twice(stage)

@@ -83,10 +83,27 @@ class Server:
         self.start()
         self.waits_for("")
 
+    def rewind(self, to):
+        """It loses what that one has not, and is its standby."""
+        to.sql("CHECKPOINT")
+        self.machine.run(*self.as_postgres(
+            self.bin / "pg_rewind", "--target-pgdata", DATA, "--source-server", to.source("postgres") + " dbname=postgres",
+            "--no-sync"), cwd="/")
+        self.machine.sh(f"install -o postgres -g postgres /dev/null {DATA}/standby.signal")
+        words = f"{to.source('replicator')} application_name={self.machine.name}".replace("'", "''")
+        # The last line of a setting counts.
+        with self.machine.path(f"{DATA}/postgresql.auto.conf").open("a") as file:
+            file.write(f"primary_conninfo = '{words}'\n")
+        self.start()
+
+    def source(self, user):
+        """How other servers reach it."""
+        return (f"host={self.machine.name} user={user} password='{PASSWORD}' sslmode=verify-full "
+                "sslrootcert=/etc/postgresql/server.crt")
+
     def _copy(self, primary, directory, *more):
         self.machine.sh(f"rm -rf {directory}; install -d -o postgres -g postgres -m 0700 {directory}")
-        words = (f"host={primary.machine.name} user=replicator password='{PASSWORD}' sslmode=verify-full "
-                 f"sslrootcert=/etc/postgresql/server.crt application_name={self.machine.name}")
+        words = f"{primary.source('replicator')} application_name={self.machine.name}"
         self.machine.run(*self.as_postgres(
             self.bin / "pg_basebackup", "-D", directory, "-d", words, *more, "-c", "fast", "-X", "stream", "--no-sync"),
             cwd="/")

@@ -4,6 +4,7 @@ import PAMStack
 import SallyportAdministration
 import SallyportCore
 import SallyportDoctor
+import SallyportSupport
 import SallyportSystem
 import Testing
 

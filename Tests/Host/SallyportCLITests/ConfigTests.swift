@@ -1,4 +1,5 @@
 import Foundation
+import SallyportSupport
 import Testing
 
 @testable import SallyportCLI

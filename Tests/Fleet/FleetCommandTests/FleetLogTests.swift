@@ -218,7 +218,7 @@ private final class EventLine: FleetVerifiers {
     events.append(try event(5000, "web2", "alice"))
     let line = EventLine(events)
     let done = log(["--logins"], by: line)
-    #expect(done.aside.contains("at most the newest 2000 are shown"))
+    #expect(done.aside.contains("only the newest 2000 logins and 2000 refusals are shown"))
     #expect(lines(done).first == "alice at sshd on web2 from 192.0.2.7: accepted")
     #expect(done.answer.contains("2000 times"), "\(done.answer)")
     #expect(line.asked.withLock { $0.last?.kinds } == .accepted)

@@ -186,9 +186,9 @@ def test_what_an_editor_leaves_is_stored_or_kept_where_only_the_owner_may_look(f
     assert done.returncode == 1 and "status 3" in done.stderr and str(copy) in done.stderr
     assert copy.stat().st_mode & 0o777 == 0o600
     copy.unlink()
-    done, kept = edited('echo [sshd] >"$1"; echo adjacent_intervals = 2 >>"$1"')
+    done, kept = edited('echo [default] >"$1"; echo adjacent_intervals = 2 >>"$1"')
     assert (done.returncode, kept) == (0, []), done.stderr
-    assert run("config", fleet.directory, "show").stdout == "[sshd]\nadjacent_intervals = 2\n"
+    assert run("config", fleet.directory, "show").stdout == "[default]\nadjacent_intervals = 2\n"
 
 
 def test_status_tells_who_is_there_and_who_is_not(fleet):

@@ -35,7 +35,8 @@ import Testing
   private let go = Locked(false)
   private let asked = Locked<[UInt8]>([])
 
-  /// Answers questions whose first byte is not 0 when it is let go; that byte says about whom.
+  /// Answers questions whose first byte is not 0 when it is let go; that byte says about whom, and
+  /// 9 about a reserve.
   private func verifier(_ limits: ConnectionLimits) throws -> TestVerifier {
     let (go, asked) = (go, asked)
     let handler: TestVerifier.Answer = { _, kind, body, _ in
@@ -44,7 +45,8 @@ import Testing
       return VerifierAnswer(to: kind, [body[0]])
     }
     return try TestVerifier(
-      limits: limits, handler: handler, about: { body in body[0] > 0 ? [body[0]] : nil })
+      limits: limits, handler: handler,
+      in: { body in body[0] == 9 ? .reserves : body[0] > 0 ? .user([body[0]]) : nil })
   }
 
   private func connection(to verifier: TestVerifier, _ kind: FrameKind, _ about: UInt8) throws
@@ -77,6 +79,21 @@ import Testing
     #expect(about1.map { $0.frame()?.body[0] }.count { $0 == 1 } == 5)
     #expect(soon { verifier.server.connections == 6 })
     #expect(count(1) == 5)
+  }
+
+  // shows: fair-workers
+  @Test func `with a crowd that confirms its reserves, answers others, and then all of it`() throws
+  {
+    var limits = ConnectionLimits()
+    (limits.workers, limits.workersOfReserves) = (3, 2)
+    let verifier = try verifier(limits)
+    let crowd = try (0..<12).map { _ in try connection(to: verifier, .reserve, 9) }
+    #expect(soon { count(9) == 2 })
+    let other = try connection(to: verifier, .question, 0)
+    #expect(other.frame()?.kind == 0x81)
+    #expect(count(9) == 2)
+    go.withLock { $0 = true }
+    for host in crowd { #expect(host.frame()?.kind == 0x83) }
   }
 
   // shows: fair-workers

@@ -39,7 +39,9 @@ final class TestVerifier: Sendable {
 
   init(
     _ identity: Identity? = nil, limits: ConnectionLimits = ConnectionLimits(),
-    handler: Answer? = nil, about name: @escaping @Sendable (Secret) -> [UInt8]? = { _ in nil }
+    handler: Answer? = nil,
+    in line: @escaping @Sendable (Secret) -> FleetServer.Line? = { _ in nil },
+    standing: FleetServer.Recognizer? = nil
   ) throws {
     let identity = try identity ?? newIdentity()
     self.identity = identity
@@ -53,12 +55,12 @@ final class TestVerifier: Sendable {
       }
     server = try FleetServer(
       on: address, identity: identity, limits: limits,
-      standing: { pin in
+      standing: standing ?? { pin in
         if revoked.withLock({ $0.contains(pin) }) { return .revoked }
         return known.withLock { $0?.contains(pin) ?? true } ? .member : .unknown
       },
       handler: { pin, kind, body, arrived in
-        FleetServer.Request(about: name(body)) { answer(pin, kind, body, arrived) }
+        FleetServer.Request(in: line(body)) { answer(pin, kind, body, arrived) }
       })
   }
 

@@ -1,3 +1,4 @@
+import CService
 import FleetProtocol
 import FleetTransport
 import OneTimePassword
@@ -133,7 +134,7 @@ struct `A change of the fleet's key` {
     func ask(_ question: ReserveQuestion) throws -> ReserveAnswer {
       let holder = HostIdentity(pin, host: Array("web1".utf8))
       let answer = handler.answer(
-        try #require(question.encoded()), from: holder, arrived: 0)
+        try #require(question.encoded()), from: holder, arrived: sys_monotonic())
       return try #require(ReserveAnswer.decode(answer.body, to: question))
     }
     let enrollment = try fleetEnrollment(

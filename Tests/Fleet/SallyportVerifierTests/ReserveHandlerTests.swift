@@ -1,3 +1,4 @@
+import CService
 import FleetProtocol
 import FleetTransport
 import Foundation
@@ -40,7 +41,7 @@ struct `What a host asks about its reserve` {
   private func ask(_ question: ReserveQuestion, as pin: Pin) throws -> ReserveAnswer {
     let answer = handler.answer(
       try #require(question.encoded()), from: HostIdentity(pin, host: Array("web1".utf8)),
-      arrived: 0)
+      arrived: sys_monotonic())
     return try #require(ReserveAnswer.decode(answer.body, to: question))
   }
 
@@ -95,7 +96,7 @@ struct `What a host asks about its reserve` {
     let question = ReserveQuestion.fetch(name, receipt: section.receipt)
     let again = other.answer(
       try #require(question.encoded()), from: HostIdentity(web, host: Array("web1".utf8)),
-      arrived: 0)
+      arrived: sys_monotonic())
     #expect(ReserveAnswer.decode(again.body, to: question) == .section(section))
   }
 
@@ -174,7 +175,8 @@ struct `What a host asks about its reserve` {
       verifier.database, logins, FleetPolicy(in: directory.path), revocations: revocations)
     func ask(_ question: ReserveQuestion, of host: [UInt8]) throws -> ReserveAnswer? {
       let answer = handler.answer(
-        try #require(question.encoded()), from: HostIdentity(mail, host: host), arrived: 0)
+        try #require(question.encoded()), from: HostIdentity(mail, host: host),
+        arrived: sys_monotonic())
       return ReserveAnswer.decode(answer.body, to: question)
     }
     revocations.note([RevokedRow(subject: web.bytes, host: host, at: 5)])
@@ -243,7 +245,7 @@ struct `What a host asks about its reserve` {
     #expect(try ask(used, as: web) == .confirmed([.keep(used: 0)]))
     let fetch = try #require(ReserveQuestion.fetch(name, receipt: section.receipt).encoded())
     let answer = handler.answer(
-      fetch, from: HostIdentity(web, host: Array("web1".utf8)), arrived: 0)
+      fetch, from: HostIdentity(web, host: Array("web1".utf8)), arrived: sys_monotonic())
     #expect(answer == VerifierAnswer(to: .reserve, []), "nothing that has it delete anything")
     try damage()
     #expect(try ask(used, as: web) == .confirmed([.keep(used: 2)]))
@@ -276,7 +278,7 @@ struct `What a host asks about its reserve` {
     let handler = ReserveHandler(verifier.database, logins, FleetPolicy(in: directory.path))
     let asker = HostIdentity(web, host: Array("web1".utf8))
     func ask(_ question: ReserveQuestion) throws -> VerifierAnswer {
-      handler.answer(try #require(question.encoded()), from: asker, arrived: 0)
+      handler.answer(try #require(question.encoded()), from: asker, arrived: sys_monotonic())
     }
     logins.note(enrollment.user.bytes, on: web)
     let fetch = ReserveQuestion.fetch(enrollment.user, receipt: nil)
@@ -299,10 +301,29 @@ struct `What a host asks about its reserve` {
       ReserveAnswer.decode(try ask(used).body, to: used) == .confirmed([.keep(used: 1)]))
   }
 
+  @Test func `is to be asked again, where it has waited for others too long`() throws {
+    let question = try #require(ReserveQuestion.confirm([]).encoded())
+    let host = HostIdentity(web, host: Array("web1".utf8))
+    for (seconds, answer): (UInt64, ReserveAnswer) in [(0, .confirmed([])), (1, .busy)] {
+      let arrived = sys_monotonic() - seconds * 1_000_000_000
+      #expect(
+        handler.answer(question, from: host, arrived: arrived)
+          == VerifierAnswer(to: .reserve, answer))
+    }
+    // It waits with those of all hosts, and takes no turn of logins.
+    let read = try #require(handler.read(question))
+    guard case .reserves? = handler.line(of: read) else {
+      Issue.record("in no line")
+      return
+    }
+  }
+
   @Test func `is a verifier that is there, where nothing is asked`() throws {
     #expect(try ask(.confirm([]), as: web) == .confirmed([]))
     let garbage = try #require(Secret(Array("garbage".utf8)))
     let asker = HostIdentity(web, host: Array("web1".utf8))
-    #expect(handler.answer(garbage, from: asker, arrived: 0) == VerifierAnswer(to: .reserve, []))
+    #expect(
+      handler.answer(garbage, from: asker, arrived: sys_monotonic())
+        == VerifierAnswer(to: .reserve, []))
   }
 }

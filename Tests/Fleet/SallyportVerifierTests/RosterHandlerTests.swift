@@ -130,6 +130,7 @@ struct `What a host is told of many people at once` {
     let handler = ManagementHandler(verifier.database)
     #expect(handler.answer(frame, from: asker, arrived: 0) == .databaseAway)
     // It is about nobody: no question about one person waits for it.
-    #expect(handler.read(frame).flatMap { handler.name(in: $0) } == nil)
+    let request = try #require(handler.read(frame))
+    #expect(handler.line(of: request) == nil)
   }
 }

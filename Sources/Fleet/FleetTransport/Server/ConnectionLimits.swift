@@ -7,6 +7,9 @@ package struct ConnectionLimits: Sendable {
   package var workersOfOne = 4
   package var workersOfStrangers = 1
   package var workersOfUser = 2
+  /// And for questions of all hosts about their reserves, so that logins have connections of the
+  /// database left.
+  package var workersOfReserves = 3
   /// Threads that do handshakes; of these, at a time, for one source address.
   package var greeters = 2
   package var greetersOfOne = 1

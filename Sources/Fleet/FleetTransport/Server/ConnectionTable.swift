@@ -28,7 +28,7 @@ struct ConnectionTable: Sendable {
     /// Since when part of a frame is here.
     var begun: UInt64?
     var used: UInt64
-    /// It waits for others about the same user.
+    /// It waits for others of its line.
     var request: FleetServer.Request?
     /// When the peer was told that this is the end.
     var told: UInt64?
@@ -158,15 +158,19 @@ struct ConnectionTable: Sendable {
   }
 
   /// Whether the question of this claimed connection may be answered now. If not, a thread that is
-  /// done with another one about the same user will be given both.
-  mutating func begin(_ request: FleetServer.Request, about user: UInt64, on id: UInt64) -> Bool {
-    if turns.begin(id, of: .user(user)) { return true }
+  /// done with another one of that key will be given both.
+  mutating func begin(
+    _ request: FleetServer.Request, of queueKey: FairQueue.QueueKey, on id: UInt64
+  ) -> Bool {
+    if turns.begin(id, of: queueKey) { return true }
     entries[id]?.request = request
     return false
   }
 
-  mutating func next(about user: UInt64) -> (ServerConnection, FleetServer.Request)? {
-    while let id = turns.next(of: .user(user)) {
+  mutating func nextRequest(
+    of queueKey: FairQueue.QueueKey
+  ) -> (ServerConnection, FleetServer.Request)? {
+    while let id = turns.next(of: queueKey) {
       guard let entry = entries[id], let request = entry.request else { continue }
       entries[id]?.request = nil
       return (entry.connection, request)

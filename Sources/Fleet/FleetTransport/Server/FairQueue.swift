@@ -1,6 +1,7 @@
 /// The questions that workers handle, and those that wait for others of the same kind. So neither
-/// one host, nor all strangers together, nor questions about one user, whose row may be locked,
-/// delay all others; nor do the handshakes with one machine delay those with others.
+/// one host, nor all strangers together, nor questions about one user, whose row may be locked, nor
+/// a crowd of hosts that confirm their reserves, delay all others; nor do the handshakes with one
+/// machine delay those with others.
 struct FairQueue: Sendable {
   /// What has a share of the workers.
   enum QueueKey: Hashable, Sendable {
@@ -12,6 +13,8 @@ struct FairQueue: Sendable {
     case source(UInt64)
     /// The questions about one user, from any host.
     case user(UInt64)
+    /// The questions of all hosts about their reserves.
+    case reserves
   }
 
   private struct Share: Sendable {
@@ -57,6 +60,7 @@ struct FairQueue: Sendable {
       case .strangers: limits.workersOfStrangers
       case .source: limits.greetersOfOne
       case .user: limits.workersOfUser
+      case .reserves: limits.workersOfReserves
       }
     return max(1, most)
   }

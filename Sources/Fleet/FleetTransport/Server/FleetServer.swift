@@ -15,18 +15,31 @@ import Synchronization
 package final class FleetServer: Sendable {
   /// What a frame asks.
   package struct Request: Sendable {
-    /// Those about one user wait for each other; nil: about nobody.
-    fileprivate let user: UInt64?
+    fileprivate let queueKey: FairQueue.QueueKey?
     package let answer: @Sendable () -> VerifierAnswer
 
-    /// `name`: of the user. `answer` is called when it is the request's turn.
-    package init(about name: [UInt8]? = nil, _ answer: @escaping @Sendable () -> VerifierAnswer) {
-      user = name.map { name in
+    /// `line`: nil for one that waits for nobody. `answer` is called when it is the request's turn.
+    package init(in line: Line? = nil, _ answer: @escaping @Sendable () -> VerifierAnswer) {
+      queueKey = line?.queueKey
+      self.answer = answer
+    }
+  }
+
+  /// Of requests in one line a few are answered at a time.
+  package enum Line: Sendable {
+    /// About the user with this name.
+    case user([UInt8])
+    /// Of hosts about their reserves.
+    case reserves
+
+    fileprivate var queueKey: FairQueue.QueueKey {
+      switch self {
+      case .user(let name):
         var hasher = Hasher()
         hasher.combine(name)
-        return UInt64(bitPattern: Int64(hasher.finalize()))
+        return .user(UInt64(bitPattern: Int64(hasher.finalize())))
+      case .reserves: return .reserves
       }
-      self.answer = answer
     }
   }
 
@@ -278,12 +291,15 @@ package final class FleetServer: Sendable {
     }
   }
 
-  /// And others about the same user that waited.
+  /// And others in the same line that waited.
   private func serve(_ request: Request, of connection: ServerConnection) {
-    guard let user = request.user else { return finish(request, of: connection) }
-    guard table.withLock({ $0.begin(request, about: user, on: connection.id) }) else { return }
+    guard let queueKey = request.queueKey else { return finish(request, of: connection) }
+    let isFirst = table.withLock { $0.begin(request, of: queueKey, on: connection.id) }
+    guard isFirst else { return }
     finish(request, of: connection)
-    while let (next, other) = table.withLock({ $0.next(about: user) }) { finish(other, of: next) }
+    while let (next, other) = table.withLock({ $0.nextRequest(of: queueKey) }) {
+      finish(other, of: next)
+    }
   }
 
   private func finish(_ request: Request, of connection: ServerConnection) {

@@ -12,9 +12,8 @@ package protocol FrameHandler: Sendable {
 
   /// The body of a frame, any bytes; nil: no question of this kind.
   func read(_ body: Secret) -> Question?
-  /// Of a handler whose questions about one user wait for each other: about whom this is; nil:
-  /// about nobody.
-  func name(in question: Question) -> [UInt8]?
+  /// Of a handler whose questions wait for each other: in which line. nil: this one waits for none.
+  func line(of question: Question) -> FleetServer.Line?
   /// `arrived`: in nanoseconds of `CLOCK_MONOTONIC`. Called by several threads at once. The kind of
   /// the answer is `VerifierAnswer(to:_:)`'s, or that the database is away, or that this is not
   /// served.
@@ -22,7 +21,7 @@ package protocol FrameHandler: Sendable {
 }
 
 extension FrameHandler {
-  package func name(in question: Question) -> [UInt8]? { nil }
+  package func line(of question: Question) -> FleetServer.Line? { nil }
 }
 
 /// Where the frames of hosts arrive: each kind has a handler of its own. A peer that is no host of
@@ -70,7 +69,7 @@ package struct FrameRouter: Sendable {
     _ pin: Pin, _ body: Secret, arrived: UInt64, by handler: Handler
   ) -> FleetServer.Request {
     let question = handler.read(body)
-    return FleetServer.Request(about: question.flatMap { handler.name(in: $0) }) {
+    return FleetServer.Request(in: question.flatMap { handler.line(of: $0) }) {
       answer(pin) { handler.answer(question, from: $0, arrived: arrived) }
     }
   }

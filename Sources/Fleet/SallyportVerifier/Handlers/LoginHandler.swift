@@ -31,7 +31,7 @@ package struct LoginHandler: FrameHandler {
 
   package func read(_ body: Secret) -> LoginQuestion? { LoginQuestion.decode(hostFrame: body) }
 
-  package func name(in question: LoginQuestion) -> [UInt8]? { question.name }
+  package func line(of question: LoginQuestion) -> FleetServer.Line? { .user(question.name) }
 
   /// Starts the thread that keeps what is counted of hosts.
   package func keepCounts() throws(ServiceError) {

@@ -34,7 +34,9 @@ package struct ManagementHandler: FrameHandler {
       ?? RightsRequest.decode(body).map { .rights($0) }
   }
 
-  package func name(in request: ManagementRequest) -> [UInt8]? { request.name?.bytes }
+  package func line(of request: ManagementRequest) -> FleetServer.Line? {
+    request.name.map { .user($0.bytes) }
+  }
 
   /// An empty answer to what is no request.
   package func answer(_ request: ManagementRequest?, from asker: HostIdentity, arrived: UInt64)

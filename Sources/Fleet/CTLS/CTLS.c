@@ -1,5 +1,7 @@
 #include "CTLS.h"
 
+#include <poll.h>
+
 /* Here and not in the header: what needs _GNU_SOURCE, which Swift's importer does not set, and what
    libssl calls back. */
 
@@ -93,6 +95,11 @@ int tls_accept(int listener, uint64_t *source) {
   *source = line_source(&address);
   line_settle(made);
   return made;
+}
+
+int tls_has_left(int socket) {
+  struct pollfd asked = { .fd = socket, .events = POLLRDHUP };
+  return poll(&asked, 1, 0) > 0;
 }
 
 /* -- What libssl reads and writes by: never SIGPIPE */

@@ -58,6 +58,7 @@ import Testing
   @Test func `closes the oldest stranger for a new one, and never a host`() throws {
     var limits = ConnectionLimits()
     (limits.strangers, limits.untilGreeted, limits.patience) = (8, 600_000_000_000, 0)
+    limits.untilBegun = .max
     let verifier = try TestVerifier(limits: limits)
     let host = try verifier.client()
     #expect(try host.ask(.ping, try secret(0), within: 20_000).answers(.ping))

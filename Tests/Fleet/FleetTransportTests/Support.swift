@@ -148,17 +148,40 @@ final class Raw {
   var isSilent: Bool { connection?.isQuiet ?? false }
 
   /// Does the handshake as a host with this key, and takes the greeting. Its kind.
-  func greet(_ side: TLSSide) throws -> UInt8? {
-    let made = try #require(TLSConnection(side, descriptor))
-    connection = made
+  func greet(_ side: TLSSide) throws -> UInt8? { try shakeHands(side) ? frame()?.kind : nil }
+
+  /// Whether the handshake was done, on this side.
+  func shakeHands(_ side: TLSSide) throws -> Bool {
+    let made = try connection ?? begin(side)
     while true {
       switch made.handshake() {
-      case .done: return frame()?.kind
-      case .moreIn: if !wait(toWrite: false) { return nil }
-      case .moreOut: if !wait(toWrite: true) { return nil }
-      case .gone, .unpinned: return nil
+      case .done: return true
+      case .moreIn: if !wait(toWrite: false) { return false }
+      case .moreOut: if !wait(toWrite: true) { return false }
+      case .gone, .unpinned: return false
       }
     }
+  }
+
+  /// Sends the first message of the handshake, at least.
+  @discardableResult
+  func begin(_ side: TLSSide) throws -> TLSConnection {
+    let made = try #require(TLSConnection(side, descriptor))
+    connection = made
+    _ = made.handshake()
+    return made
+  }
+
+  /// How many bytes come until the other side closes.
+  func countRest() -> Int {
+    var (all, some) = (0, [UInt8](repeating: 0, count: 4096))
+    while wait(toWrite: false) {
+      // SAFETY: as many bytes as are said.
+      let count = unsafe recv(descriptor, &some, some.count, Int32(MSG_DONTWAIT))
+      if count <= 0 { break }
+      all += count
+    }
+    return all
   }
 
   /// The next frame, nil where the connection ends.

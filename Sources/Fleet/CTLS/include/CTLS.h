@@ -98,6 +98,9 @@ int tls_port(int listener);
    or the first half of another one, since one machine may have all that begin so. */
 int tls_accept(int listener, uint64_t *source);
 
+/* Whether the peer has closed its side, whatever it sent before: 1 or 0. */
+int tls_has_left(int socket);
+
 /* Whether the peer is there, and has sent nothing that was not read: 1 or 0. */
 static inline int tls_is_quiet(int socket) {
   char one;

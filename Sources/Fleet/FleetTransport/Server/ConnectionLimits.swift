@@ -15,8 +15,11 @@ package struct ConnectionLimits: Sendable {
   package var greetersOfOne = 1
   /// Connections whose key is not the fleet's, or not known yet.
   package var strangers = 256
-  /// How long one of them is waited for where there is no room for all.
-  package var patience: UInt64 = 100_000_000
+  /// How long one of them is waited for where there is no room for all, and how long one may have
+  /// waited before its handshake begins where more than half of the room is taken. A host gives up
+  /// after a second.
+  package var patience: UInt64 = 500_000_000
+  package var untilBegun: UInt64 = 250_000_000
   /// Connections that one host keeps, and how many where more than half of all are taken. The
   /// others go when they are idle.
   package var connectionsOfOne = 32

@@ -12,6 +12,8 @@ struct ConnectionTable: Sendable {
   static let endTag: UInt64 = 0
   /// In nanoseconds: until an answer has been read.
   private static let lately: UInt64 = 20_000_000
+  /// For how long it is known, where strangers are refused, that there is no room.
+  private static let moment: UInt64 = 10_000_000
 
   /// What is known of a connection.
   struct Entry: Sendable {
@@ -42,8 +44,10 @@ struct ConnectionTable: Sendable {
   private var connections: [Pin: [UInt64]] = [:]
   private var turns: FairQueue
   private let crowding: Crowding
-  /// In the order of arrival.
-  private var strangers: [UInt64] = []
+  /// With the machines that they come from, in the order of arrival.
+  private var strangers: [(id: UInt64, source: UInt64)] = []
+  /// Until when one more finds no room either of a machine that has this number then, or more.
+  private var full: (until: UInt64, most: Int) = (0, 0)
   private var next: UInt64 = 1
   /// Since when nothing begins any more.
   private var leaving: UInt64?
@@ -62,14 +66,20 @@ struct ConnectionTable: Sendable {
   mutating func makeRoom(forOneFrom source: UInt64, now: UInt64) -> [ServerConnection]? {
     if isLeaving { return nil }
     guard strangers.count >= limits.strangers else { return [] }
-    var all = strangers.compactMap { id in
-      entries[id].map {
-        Crowding.Stranger(candidate: candidate(id, $0), source: $0.connection.source)
+    let count = strangers.count { $0.source == source } + 1
+    // Thousands of hosts that come back at once are refused some times each.
+    if now < full.until, count >= full.most { return nil }
+    var all = strangers.compactMap { one in
+      entries[one.id].map {
+        Crowding.Stranger(candidate: candidate(one.id, $0), source: one.source)
       }
     }
     let new = Crowding.Candidate(id: next, idleSince: now)
     all.append(Crowding.Stranger(candidate: new, source: source))
-    guard let gone = crowding.stranger(among: all, now: now), gone != next else { return nil }
+    guard let gone = crowding.stranger(among: all, now: now), gone != next else {
+      full = (until: now + Self.moment, most: count)
+      return nil
+    }
     return close(gone)
   }
 
@@ -84,7 +94,7 @@ struct ConnectionTable: Sendable {
     next += 1
     connection.id = id
     entries[id] = Entry(connection: connection, since: now, used: now)
-    strangers.append(id)
+    strangers.append((id, connection.source))
     return tls_watch(greeting, connection.descriptor, id, Int32(tls_in), 1) < 0 ? close(id) : []
   }
 
@@ -125,7 +135,7 @@ struct ConnectionTable: Sendable {
     entries[id]?.isBusy = false
     entries[id]?.used = now
     connections[pin, default: []].append(id)
-    if isKnown { strangers.removeAll { $0 == id } }
+    if isKnown { strangers.removeAll { $0.id == id } }
     tls_unwatch(greeting, entry.connection.descriptor)
     if tls_watch(frames, entry.connection.descriptor, id, Int32(tls_in), 1) < 0 {
       return forget(id)
@@ -147,6 +157,17 @@ struct ConnectionTable: Sendable {
     guard let entry = entries[id], let pin = entry.pin else { return nil }
     let queueKey = entry.isKnown ? FairQueue.QueueKey.host(pin) : .strangers
     return turns.begin(id, of: queueKey) ? queueKey : nil
+  }
+
+  /// Whether to go on with the handshake of this claimed connection, of which each part costs more
+  /// than all before it. Not with one whose time is over; nor, in a crowd, with one that has waited
+  /// so long for the first part that it will be gone before the last: so that a verifier that is
+  /// slow greets some in time and not all of them too late.
+  func isWanted(_ id: UInt64, now: UInt64) -> Bool {
+    guard let entry = entries[id], !entry.isDoomed else { return false }
+    let isBegun = entry.used != entry.since
+    return isBegun || strangers.count <= limits.strangers / 2
+      || now &- entry.since <= limits.untilBegun
   }
 
   /// Another connection of that key that was waiting, for a thread that is done with one.
@@ -185,14 +206,14 @@ struct ConnectionTable: Sendable {
     guard let entry = entries[id] else { return [] }
     guard entry.isBusy else { return forget(id) }
     entries[id]?.isDoomed = true
-    strangers.removeAll { $0 == id }
+    strangers.removeAll { $0.id == id }
     return []
   }
 
   /// By its owner.
   mutating func forget(_ id: UInt64) -> [ServerConnection] {
     guard let entry = entries.removeValue(forKey: id) else { return [] }
-    strangers.removeAll { $0 == id }
+    strangers.removeAll { $0.id == id }
     if let pin = entry.pin {
       connections[pin]?.removeAll { $0 == id }
       if connections[pin]?.isEmpty == true { connections[pin] = nil }

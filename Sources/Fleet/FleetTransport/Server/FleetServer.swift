@@ -229,7 +229,8 @@ package final class FleetServer: Sendable {
   }
 
   private func greet(_ connection: ServerConnection) {
-    switch connection.handshake() {
+    let isWanted = table.withLock { $0.isWanted(connection.id, now: sys_monotonic()) }
+    switch isWanted && !connection.hasLeft ? connection.handshake() : .over {
     case .more(let toWrite):
       _ = table.withLock {
         $0.release(connection.id, toWrite: toWrite, now: sys_monotonic())

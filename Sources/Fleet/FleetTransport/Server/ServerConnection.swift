@@ -38,6 +38,9 @@ final class ServerConnection: @unchecked Sendable {
     }
   }
 
+  /// Whether the peer has hung up, or will say nothing more.
+  var hasLeft: Bool { connection.hasLeft }
+
   func read() -> FrameReader.Progress { reader.advance(connection) }
 
   /// Whether the peer still waits for the answer, and has sent nothing more.

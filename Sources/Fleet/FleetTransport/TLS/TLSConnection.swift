@@ -96,6 +96,9 @@ import OneTimePassword
   /// Whether the peer is there, and has sent nothing that was not read.
   var isQuiet: Bool { unsafe tls_pending(connection) == 0 && tls_is_quiet(descriptor) == 1 }
 
+  /// Whether the peer has closed its side, whatever it sent before.
+  var hasLeft: Bool { tls_has_left(descriptor) == 1 }
+
   /// Of the other side's key, after the handshake.
   var peer: Pin? {
     var pin = [UInt8](repeating: 0, count: Pin.length)

@@ -12,7 +12,10 @@ struct CheckedRows<Row: SealedRow>: Sendable {
   private var now: [[UInt8]: Checked] = [:]
 
   /// Before the table is read again: what has left by then is forgotten.
-  mutating func begin() { (last, now) = (now, [:]) }
+  mutating func begin() {
+    (last, now) = (now, [:])
+    now.reserveCapacity(last.count)
+  }
 
   /// Whether the seal is right, and whether that was not known.
   mutating func check(_ row: Row, _ seal: [UInt8], under key: FleetKey) -> (Bool, isNews: Bool) {

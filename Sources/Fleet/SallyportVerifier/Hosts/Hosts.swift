@@ -75,14 +75,19 @@ package final class Hosts: Sendable {
   private static let keeping: Int32 = 1500
   /// The same for an unknown key, whose host may have joined meanwhile.
   private static let renewalForStrangers: UInt64 = 1_000_000_000
+  /// Of how many it is written down at a time that they have asked.
+  private static let mostNoted = 1000
 
   private struct Known: Sendable {
     var list = HostList()
     var isBeingRead = false
+    /// How often it was read, or could not be.
+    var readings = 0
     /// Somebody has joined since it was read, or could have by now.
     var mayBeMore = false
-    /// Who has asked since then.
+    /// Who has asked since then; and those noted in this minute.
     var asked: Set<Pin> = []
+    var noted = NotedHosts()
     /// What was read of the columns `rights`, and of which it was said that they are not right.
     var rights: [[UInt8]: SealedRights] = [:]
     var complaints: Set<[UInt8]> = []
@@ -96,6 +101,8 @@ package final class Hosts: Sendable {
   private let database: Database
   private let revocations: Revocations
   private let known = Locked(Known())
+  /// Of the thread that reads.
+  private let turn = Locked(())
   private let checked = Locked(CheckedRows<HostRow>())
   private let starts = Locked(CheckedRows<PresenceRow>())
   /// In nanoseconds.
@@ -120,7 +127,7 @@ package final class Hosts: Sendable {
     var isOver = false
     while !isOver {
       _ = poll(nil, 0, Self.keeping)
-      if !database.isAway { read(orWait: false) }
+      if !database.isAway { read(orWait: false) { _ in false } }
       isOver = database.losses < 0
     }
   }
@@ -129,15 +136,18 @@ package final class Hosts: Sendable {
   package func lookup(_ pin: Pin) -> HostLookup {
     if revocations.has(pin.bytes) { return .revoked }
     let now = sys_monotonic()
-    let (found, since, mayBeMore) = known.withLock { known in
+    let (found, since, mayBeMore, readings) = known.withLock { known in
       let found = known.list.hosts[pin]
       if found != nil { known.asked.insert(pin) }
-      return (found, known.list.since, known.mayBeMore)
+      return (found, known.list.since, known.mayBeMore, known.readings)
     }
     let age = since == 0 ? UInt64.max : now &- since
     let hasJoined = found == nil && mayBeMore
     if hasJoined || age >= (found == nil ? Self.renewalForStrangers : Self.renewal) {
-      read(orWait: hasJoined || age >= Self.lifetime)
+      read(orWait: hasJoined || age >= Self.lifetime) { known in
+        // A reading that was under way may be from before it joined.
+        known.list.since > now || !hasJoined && known.readings > readings
+      }
     }
     return known.withLock { known in
       let list = known.list
@@ -172,30 +182,45 @@ package final class Hosts: Sendable {
     known.withLock { $0.list.since == 0 || $0.list.hosts[pin] != nil }
   }
 
-  /// One thread reads; others go on with what there is, unless that is too old.
-  private func read(orWait mustWait: Bool) {
-    let isMine = known.withLock { known in
-      guard !known.isBeingRead || mustWait else { return false }
-      (known.isBeingRead, known.mayBeMore) = (true, false)
-      return true
+  /// How often the table was read; and whether it is now.
+  var readings: Int { known.withLock { $0.readings } }
+  var isBeingRead: Bool { known.withLock { $0.isBeingRead } }
+
+  /// One thread reads: where there are many hosts that takes a while, and would take longer if
+  /// each thread that needs it did so. Others go on with what there is, unless that is too old:
+  /// then they wait, and read themselves where it is not `enough` what was read meanwhile.
+  private func read(orWait mustWait: Bool, _ enough: (Known) -> Bool) {
+    let isFirst = known.withLock { known in
+      defer { known.isBeingRead = true }
+      return !known.isBeingRead
     }
-    guard isMine else { return }
-    let start = sys_monotonic()
-    let found = table()
-    let asked = known.withLock { known in
-      known.isBeingRead = false
-      guard let found, known.list.take(found, asOf: start) else { return Set<Pin>() }
-      defer { known.asked = [] }
-      return known.asked
-    }
+    guard isFirst || mustWait else { return }
+    let asked = turn.withLock { _ in known.withLock { enough($0) } ? [] : readAlone() }
+    known.withLock { $0.isBeingRead = false }
     note(asked)
   }
 
-  /// For people: nothing depends on it.
-  private func note(_ asked: Set<Pin>) {
-    if asked.isEmpty { return }
-    let keys = Array(asked.map(\.hex).joined(separator: ",").utf8)
-    _ = try? database.ask(Statement.seen, [.text(keys)])
+  /// Who has asked, and is to be noted.
+  private func readAlone() -> [Pin] {
+    let start = sys_monotonic()
+    known.withLock { $0.mayBeMore = false }
+    let found = table()
+    return known.withLock { known in
+      known.readings += 1
+      guard let found, known.list.take(found, asOf: start) else { return [] }
+      defer { known.asked = [] }
+      return known.noted.add(known.asked, at: start)
+    }
+  }
+
+  /// For people: nothing depends on it. In parts: a database that takes seconds for one statement
+  /// counts as away.
+  private func note(_ asked: [Pin]) {
+    for start in stride(from: 0, to: asked.count, by: Self.mostNoted) {
+      let part = asked[start..<min(start + Self.mostNoted, asked.count)]
+      let keys = Array(part.map(\.hex).joined(separator: ",").utf8)
+      _ = try? database.ask(Statement.seen, [.text(keys)])
+    }
   }
 
   /// What was revoked is read after the hosts: who is revoked meanwhile is none.
@@ -334,22 +359,6 @@ package final class Hosts: Sendable {
     database.alert(
       "host \(String(decoding: host, as: UTF8.self)) was revoked, and its row was there again: "
         + "it is removed")
-  }
-}
-
-/// What is known of the table.
-struct HostList: Sendable {
-  private(set) var hosts: [Pin: HostIdentity] = [:]
-  /// When it was read; 0: never.
-  private(set) var since: UInt64 = 0
-
-  /// Of several that read at a time, what was asked for last counts: a host that joined meanwhile
-  /// is not gone because it is not in an older answer, which is false.
-  mutating func take(_ found: [HostIdentity], asOf start: UInt64) -> Bool {
-    guard start > since else { return false }
-    since = start
-    hosts = Dictionary(found.map { ($0.pin, $0) }) { _, last in last }
-    return true
   }
 }
 

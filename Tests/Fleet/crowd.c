@@ -2,11 +2,13 @@
  *
  *   crowd hosts N SOURCES
  *       makes N keys and prints the pin of each, then reads the verifier's port. From then on each host
- *       does what sallyportd does: it connects, says which start it is, has its reserve confirmed, and
- *       pings; what takes too long or fails it begins again a random time later. Host n comes from
+ *       does what sallyportd does: it connects, pings, says which start it is, has its reserve confirmed,
+ *       and pings; what takes too long or fails it begins again a random time later, and one that was
+ *       closed before it was greeted tries twice more at once. Host n comes from
  *       127.0.1.(1 + n % SOURCES). Prints each half second how many are there, how many questions were
  *       answered since, their median and 99th percentile in microseconds, how often a host had to begin
- *       again, and how often it was refused for lack of room before it was greeted.
+ *       again, how often it was refused for lack of room before it was greeted, and how often it was to ask
+ *       again.
  *   crowd flood PORT RATE
  *       begins RATE handshakes a second from 127.0.2.1, and ends none of them. Prints each half second
  *       how many it has begun since.
@@ -33,23 +35,28 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RESERVE = 3, PING = 4, LEAVING = 0xec, BUSY = 4 };
-enum state { AWAY, GREETING, STARTING, CONFIRMING, IDLE, PINGING, PAUSING };
+enum { RESERVE = 3, PING = 4, LEAVING = 0xec, DATABASE_AWAY = 0xee, BUSY = 4 };
+enum state { AWAY, GREETING, ASKING, PAUSING, IDLE, PINGING };
+/* What a host asks when it was greeted, one after the other: ReserveSync and VerifierPool have it. */
+enum question { IS_THERE, START, CONFIRM };
+static const enum question questions[] = { IS_THERE, START, CONFIRM, CONFIRM, START };
+enum { QUESTIONS = sizeof questions / sizeof *questions };
 
 struct host {
   enum state state;
+  int question, tries, misses;
   EVP_PKEY *key;
   X509 *certificate;
   SSL *line;
   unsigned char random[16];
   int is_told;
-  int64_t at, asked, until; /* next step; the question; the end of all patience */
+  int64_t at, asked, until; /* next step; the question; the end of patience with it */
   unsigned char have[256];
   size_t length;
 };
 
 static struct host *hosts;
-static int count, port, sources, answered, again, refused, events;
+static int count, port, sources, answered, again, refused, busy, events;
 static int64_t *taken;
 static SSL_CTX *context;
 
@@ -112,18 +119,24 @@ static void hang_up(struct host *host) {
   host->length = 0;
 }
 
+/* One that was closed before it was greeted looks again soon, within a second. */
 static void wait_for_turn(struct host *host) {
-  if (host->state == GREETING && host->line != NULL && now() < host->until) refused++;
+  int64_t time = now();
+  int was_refused = host->state == GREETING && host->line != NULL && time < host->until;
+  int64_t pause = host->tries == 0 ? 20000 : 60000;
+  if (was_refused) refused++;
   else again++;
   hang_up(host);
   host->state = AWAY;
-  host->at = now() + between(1000000, 4000000);
+  host->tries = was_refused && host->tries < 2 ? host->tries + 1 : 0;
+  host->at = time + (host->tries > 0 ? between(pause, 2 * pause) : between(1000000, 4000000));
 }
 
 static void begin(struct host *host) {
   hang_up(host);
   int made = reach(0x7f000101 + (uint32_t)((host - hosts) % sources));
   host->state = GREETING;
+  if (host->tries == 0) host->until = now() + 1000000;
   if (made < 0) {
     wait_for_turn(host);
     return;
@@ -131,7 +144,6 @@ static void begin(struct host *host) {
   need((host->line = SSL_new(context)) != NULL && SSL_use_PrivateKey(host->line, host->key) == 1 &&
          SSL_use_certificate(host->line, host->certificate) == 1 && SSL_set_fd(host->line, made) == 1, "TLS");
   SSL_set_connect_state(host->line);
-  host->until = now() + 1000000;
   host->is_told = 0;
   struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u32 = (uint32_t)(host - hosts) };
   need(epoll_ctl(events, EPOLL_CTL_ADD, made, &event) == 0, "epoll");
@@ -152,21 +164,46 @@ static void ask(struct host *host, enum state next, int kind, const void *body, 
   wait_for_turn(host);
 }
 
-static void start(struct host *host) {
-  unsigned char body[25] = { 3 };
-  memcpy(body + 1, host->random, 16);
-  body[17] = 1;
-  ask(host, STARTING, RESERVE, body, sizeof body);
+/* The question whose turn it is. */
+static void put(struct host *host) {
+  static const unsigned char none[2] = { 2, 0 };
+  unsigned char start[25] = { 3 };
+  memcpy(start + 1, host->random, 16);
+  start[17] = 1;
+  switch (questions[host->question]) {
+  case IS_THERE: ask(host, ASKING, PING, "", 0); return;
+  case START: ask(host, ASKING, RESERVE, start, sizeof start); return;
+  case CONFIRM: ask(host, ASKING, RESERVE, none, sizeof none); return;
+  }
+}
+
+static void begin_question(struct host *host, int question) {
+  host->question = question;
+  host->until = now() + 3000000;
+  put(host);
 }
 
 static void go_on(struct host *host) {
-  static const unsigned char none[2] = { 2, 0 };
-  if (host->state == IDLE && host->line == NULL) begin(host);
-  else if (host->state == IDLE) {
-    ask(host, PINGING, PING, "", 0);
+  if (host->state == PAUSING) {
+    now() < host->until ? put(host) : begin_question(host, 1);
+  } else if (host->line == NULL) begin(host);
+  else {
     host->until = now() + 1000000;
-  } else if (host->state == PAUSING) start(host);
-  else if (host->state == CONFIRMING) ask(host, CONFIRMING, RESERVE, none, sizeof none);
+    ask(host, PINGING, PING, "", 0);
+  }
+}
+
+/* Others are asked, or the database is away: the same again, or after a while all of it. */
+static void pause_asking(struct host *host, int64_t time) {
+  int64_t at = time + between(20000, 200000), wait = 1000000LL << (host->misses < 2 ? host->misses : 2);
+  if (at >= host->until) {
+    at = time + between(wait - wait / 4, wait + wait / 4);
+    host->misses++;
+    again++;
+  }
+  host->state = PAUSING;
+  host->at = at;
+  busy++;
 }
 
 static void take(struct host *host, int kind, const unsigned char *body) {
@@ -175,20 +212,20 @@ static void take(struct host *host, int kind, const unsigned char *body) {
     return;
   }
   if (host->state == GREETING) {
-    host->until = now() + 3000000;
-    start(host);
+    host->tries = 0;
+    begin_question(host, 0);
     return;
   }
-  taken[answered++ % (1 << 20)] = now() - host->asked;
-  if ((host->state == STARTING || host->state == CONFIRMING) && body[0] == BUSY) {
-    host->state = PAUSING;
-    host->at = now() + between(20000, 200000);
-  } else if (host->state == STARTING) {
-    host->state = CONFIRMING;
-    go_on(host);
-  } else {
+  int64_t time = now();
+  taken[answered++ % (1 << 20)] = time - host->asked;
+  if (kind == DATABASE_AWAY) host->until = time;
+  if (host->state == ASKING && (kind == DATABASE_AWAY || (questions[host->question] != IS_THERE && body[0] == BUSY)))
+    pause_asking(host, time);
+  else if (host->state == ASKING && host->question + 1 < QUESTIONS) begin_question(host, host->question + 1);
+  else {
     host->state = IDLE;
-    host->at = now() + between(1500000, 2500000);
+    host->misses = 0;
+    host->at = time + between(1500000, 2500000);
     if (host->is_told) hang_up(host);
   }
 }
@@ -237,10 +274,10 @@ static void report(void) {
   for (int n = 0; n < count; n++)
     there += hosts[n].line != NULL && (hosts[n].state == IDLE || hosts[n].state == PINGING);
   qsort(taken, (size_t)known, sizeof *taken, by_size);
-  printf("%d %d %lld %lld %d %d\n", there, answered, known ? (long long)taken[known / 2] : 0,
-         known ? (long long)taken[known * 99LL / 100] : 0, again, refused);
+  printf("%d %d %lld %lld %d %d %d\n", there, answered, known ? (long long)taken[known / 2] : 0,
+         known ? (long long)taken[known * 99LL / 100] : 0, again, refused, busy);
   fflush(stdout);
-  answered = again = refused = 0;
+  answered = again = refused = busy = 0;
 }
 
 static int is_over(void) {

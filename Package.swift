@@ -274,8 +274,8 @@ let fleet = part(
     .target(
       name: "FleetTransport",
       dependencies: [
-        "OneTimePassword", "SallyportCore", "SallyportSupport", "FleetProtocol", "CTLS", "CService",
-        "CSystem",
+        "OneTimePassword", "SallyportCore", "SallyportSupport", "FleetProtocol", "CSealing", "CTLS",
+        "CService", "CSystem",
       ], swiftSettings: strict),
     .target(
       name: "FleetHost",

@@ -17,7 +17,7 @@ from report import OF_FLEETS, OURS, percentile
 from support import fleet
 from support.fleet import ACCEPTED, DONE, Cluster, Line, Verifier, host_rows
 from support.sallyport import MODULE, Services
-from support.service import Service, request
+from support.service import Service, request, soon
 from support.service import attempt as typed
 
 LINES = BUILT / "lines"
@@ -182,8 +182,11 @@ def whole_chain(report, made, short):
     security = Path("/etc/security")
     pin = fleet.pin_of(made.directory / "identity.key")
     port = made.verifier.address[1]
-    (security / "sallyport-fleet.conf").write_text(f"host = host0\nenrolls = yes\nverifier = 127.0.0.1:{port}\npin = {pin}\n")
-    pem = (made.keys / "0.pem").read_text()
+    # A host of its own: what it asks is sealed, and nothing else of it is answered then.
+    host = max(SIZES) - 1
+    (security / "sallyport-fleet.conf").write_text(
+        f"host = host{host}\nenrolls = yes\nverifier = 127.0.0.1:{port}\npin = {pin}\n")
+    pem = (made.keys / f"{host}.pem").read_text()
     key = security / "sallyport-fleet.key"
     key.touch(0o600)
     key.write_text(pem[:pem.index("-----BEGIN CERTIFICATE")])
@@ -193,7 +196,9 @@ def whole_chain(report, made, short):
     services.write("chain", f"auth required {MODULE} nodelay", "account required pam_permit.so")
     times = SCRATCH / "times-chain"
     try:
-        with Service():
+        with Service() as service:
+            sealed = f"SELECT FROM revoked WHERE host = 'host{host}/sealed'"
+            assert soon(lambda: service.process.poll() is not None or made.sql(sealed)), "it does not seal"
             for turn in range(2 if short else 5):
                 script = [f"service=chain user={name.encode().hex()} repeat=1 answers={people.code(name).encode().hex()}\n"
                           for name in names]

@@ -7,6 +7,7 @@ test_a_host_that_is_killed_while_it_is_cut_off_sends_up_what_was_used
 test_verifiers_over_an_empty_database_refuse_nobody_and_wipe_nothing
 test_a_host_that_was_revoked_has_no_reserve
 test_a_host_whose_disk_is_put_back_rests_until_it_is_accepted
+test_a_host_without_its_seal_is_away_and_with_it_is_answered_again
 """
 
 import base64
@@ -29,6 +30,7 @@ PROMPT, AWAY = b"\x96", b"\x66"
 CODES = ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"]
 NEW = ["QQQQ2X9QD4TW0HZA"]
 SOON = 5  # seconds, after a verifier can be asked again
+SEAL = "/var/lib/sallyport/fleet.seal"
 BASE32 = base64.b32encode(SECRET).decode()
 
 
@@ -127,7 +129,7 @@ def test_a_backup_code_lets_in_once_on_each_host_that_is_cut_off_and_nowhere_aft
         assert host.type(CODES[0]) == REFUSED
         assert host.type(CODES[0], away=True) == REFUSED
     for verifier in stage.verifiers:
-        assert verifier.type("alice", CODES[0]) == REFUSED
+        assert verifier.type("alice", CODES[0], host="tests") == REFUSED
     # One event, of the host that was faster.
     assert len(events(stage, "used-away")) == 1
     assert hosts[0].type(CODES[1]) == ACCEPTED
@@ -239,6 +241,7 @@ def test_a_host_that_was_revoked_has_no_reserve(stage, hosts):
 def test_a_host_whose_disk_is_put_back_rests_until_it_is_accepted(stage, hosts):
     """A snapshot of before it was cut off, put back after it had said what was used."""
     host, verifier = hosts[0], stage.verifiers[0]
+    assert soon(lambda: host.machine.path(SEAL).exists())
     host.machine.sh("cp -a /var/lib/sallyport /var/lib/snapshot")
     host.cut()
     assert host.type(CODES[0], away=True) == ACCEPTED
@@ -265,3 +268,44 @@ def test_a_host_whose_disk_is_put_back_rests_until_it_is_accepted(stage, hosts):
     assert soon(lambda: host.type(CODES[1]) == ACCEPTED)
     assert soon(lambda: host.has("reserve = "), 20)
     assert stage.twice() == []
+
+
+# shows: sealed
+@pytest.mark.decisive
+def test_a_host_without_its_seal_is_away_and_with_it_is_answered_again(stage, hosts):
+    """Its TLS key alone is answered nothing, as anybody's who has taken it."""
+    host = hosts[0]
+    assert soon(lambda: stage.sql("SELECT host FROM revoked WHERE host LIKE '%/sealed' ORDER BY host")
+                == [["web1/sealed"], ["web2/sealed"]])
+    path = host.machine.path(SEAL)
+    assert soon(lambda: path.read_bytes()[1:2] == b"\1")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert stage.verifiers[0].type("alice", CODES[0], host="web1") == TROUBLE
+    host.service.kill()
+    whole = path.read_bytes()
+    path.unlink()
+    start = [len(verifier.machine.log.lines) for verifier in stage.verifiers]
+    host.start()
+    assert soon(lambda: host.asks_for_a_backup_code(b"alice"))
+    # As on one that is cut off.
+    assert host.type(totp(BASE32, at=time.time() + 30)[0]) == REFUSED
+    assert host.type(CODES[0], away=True) == ACCEPTED and not path.exists()
+    told = "ALERT: host web1 asks without the seal that it had"
+    assert soon(lambda: any(told in line for verifier, since in zip(stage.verifiers, start, strict=True)
+                            for line in verifier.machine.log.since(since)))
+    # With other keys, as of a key of the fleet that it has missed.
+    host.service.kill()
+    others = bytearray(whole)
+    others[2 + 32] ^= 1
+    path.write_bytes(others)
+    path.chmod(0o600)
+    start = len(host.machine.log.lines)
+    host.start()
+    assert soon(lambda: host.asks_for_a_backup_code(b"nobody"))
+    assert soon(lambda: any("no verifier has this host's seal" in line for line in host.machine.log.since(start)))
+    host.service.kill()
+    path.write_bytes(whole)
+    host.start()
+    assert soon(lambda: host.type(CODES[1]) == ACCEPTED)
+    assert soon(lambda: not host.pending())
+    assert [one.type(CODES[0]) for one in hosts] == [REFUSED] * 2 and stage.twice() == []

@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.codes import totp
-from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, LINE_NOT_SERVED, NOT_SERVED, PING, QUESTION, REFUSED, REVOKED,
+from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, LINE_NOT_SERVED, NOT_SERVED, PING, QUESTION, REFUSED, REVOKED, SEALED,
                            SECRET, TROUBLE, VERIFIER, Line, host_key)
 from support.machines import together
 from support.service import request, soon
@@ -238,9 +238,9 @@ def test_a_host_asks_only_what_its_row_allows(fleet):
         for body in b"", b"\0", whole[:-1], b"\1" + whole[1:], b"\2\2" + whole[2:], whole + b"\0":
             assert line.ask(QUESTION, body) == (0x80 | QUESTION, b"")
         assert line.ask(QUESTION, whole)[1] != b""
-        for kind in 0, 7, 0x81, 0xFF:
+        for kind in 0, 9, 0x81, 0xFF:
             assert line.ask(kind, whole) == (LINE_NOT_SERVED, b"")
-        assert line.ask(MOVE, whole) == (0x80 | MOVE, b"")
+        assert [line.ask(kind, whole) for kind in (SEALED, MOVE)] == [(DATABASE_AWAY, b""), (0x80 | MOVE, b"")]
         assert line.ask(MOVE, LOOK) == (0x80 | MOVE, NOBODY_THERE)
         assert line.ask(PING, b"") == (0x80 | PING, b"")
     with verifier.line("web2") as line:

@@ -247,6 +247,9 @@ def test_module_service_and_verifier_of_either_version_work_together(former, fig
     status, said = new(former, "migrate", "--finish")
     assert status == 0, said
     log_in(["after1", "after2", "after3"])
+    # From now on what asks with a seal is answered nothing else. A service of the former version goes on.
+    assert soon(lambda: former.sql("SELECT host FROM revoked WHERE host LIKE '%/sealed'") == [[f"{hosts[1].name}/sealed"]])
+    log_in(["last1", "last2", "last3"])
     assert former.twice() == []
     same = Path(MODULE).read_bytes() == OLD_MODULE.read_bytes()
     figure(f"the module of the former version is {'the same, byte for byte' if same else 'another one'}")

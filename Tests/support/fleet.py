@@ -102,7 +102,7 @@ def backends(sql):
                                 "AND datname = current_database()")]
 
 
-QUESTION, PING, DATABASE_AWAY, LINE_NOT_SERVED = 0x01, 0x04, 0xEE, 0xEF
+QUESTION, PING, SEALED, DATABASE_AWAY, LINE_NOT_SERVED = 0x01, 0x04, 0x07, 0xEE, 0xEF
 
 
 class Key:
@@ -275,9 +275,9 @@ class Verifier:
             return answer[1] if len(answer) > 1 else None
 
     def standing(self, host="web1"):
-        """What it greets that host with, besides the form of frames."""
+        """What it says that this host is, when it greets it."""
         with self.line(host) as line:
-            return line.greeting[2][1:]
+            return line.greeting[2][1:2]
 
     def type(self, name, code, **more):
         return self.ask(attempt(name.encode(), code.encode()), **more)

@@ -8,6 +8,7 @@ package enum MembershipFault: Error {
   case notAMember(path: String)
   case file(FleetFileFault)
   case key(PrivateFile.Fault, path: String)
+  case seal(PrivateFile.Fault, path: String)
 
   /// One sentence, with what to do.
   package var text: String {
@@ -16,6 +17,7 @@ package enum MembershipFault: Error {
       "\(path): does not exist: this machine is in no fleet (sallyport fleet join)"
     case .file(let fault): fault.text
     case .key(let fault, let path): "\(path): \(fault.text)"
+    case .seal(let fault, let path): "\(path): \(fault.text): \(HostSeal.mended)"
     }
   }
 
@@ -30,6 +32,8 @@ package enum MembershipFault: Error {
 /// removes.
 package final class Membership: Sendable {
   private let directory: String
+  /// Of the file of its seal.
+  private let seal: String
   private let kept = Locked<Kept?>(nil)
   private let hooks = Locked(Hooks())
 
@@ -39,30 +43,34 @@ package final class Membership: Sendable {
   }
 
   private struct Kept {
-    let stamps: [FileStamp]
+    let stamps: [FileStamp?]
     let pool: VerifierPool
   }
 
-  package init(in directory: String = FleetFile.directory) { self.directory = directory }
+  package init(in directory: String = FleetFile.directory, seal: String = HostSeal.path) {
+    (self.directory, self.seal) = (directory, seal)
+  }
 
   private var files: [String] {
-    [directory + "/" + FleetFile.name, directory + "/" + FleetFile.keyName]
+    [FleetFile.name, FleetFile.keyName].map { directory + "/" + $0 } + [seal]
   }
 
   /// The connection to the verifiers that the files name now.
   package func verifiers() throws(MembershipFault) -> any FleetVerifiers {
-    let now = files.compactMap { FileStamp(of: $0) }
+    let now = files.map { FileStamp(of: $0) }
     if let kept = kept.withLock({ $0 }), kept.stamps == now { return kept.pool }
     let pool: VerifierPool
     do throws(MembershipFault) {
-      pool = VerifierPool(try file(), try key()) { [hooks] ping in
+      let (file, key) = (try file(), try key())
+      pool = VerifierPool(file, key, seal: try seal(of: key.pin)) { [hooks] ping in
         hooks.withLock { $0.beginning }?(ping) ?? true
       }
     } catch {
       keep(nil)
       throw error
     }
-    guard now.count == 2 else { return pool }
+    // There is no seal before the first one was fetched.
+    guard !now.prefix(2).contains(nil) else { return pool }
     keep(Kept(stamps: now, pool: pool))
     pool.startKeeper { [hooks] in hooks.withLock { $0.reconnected }?() }
     return pool
@@ -98,6 +106,14 @@ package final class Membership: Sendable {
       { () throws(PrivateFile.Fault) in try Identity.read(at: path) },
       as: {
         MembershipFault.key($0, path: path)
+      })
+  }
+
+  private func seal(of pin: Pin) throws(MembershipFault) -> HostSeal {
+    try rethrow(
+      { () throws(PrivateFile.Fault) in try HostSeal.read(at: seal, of: pin) },
+      as: {
+        MembershipFault.seal($0, path: seal)
       })
   }
 }

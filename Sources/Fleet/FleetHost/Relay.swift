@@ -189,6 +189,9 @@ package struct Relay: FleetSide {
         .alert,
         question.refused("another machine answers in a verifier's place, with a key of its own"))
       return .away
+    case .unsealed:
+      log(.error, question.refused("no verifier has this host's seal: sallyport fleet status"))
+      return .away
     case .unknown:
       let write = question.isBeside ? log : news
       write(.warning, question.refused("no answer came; the result is unknown"))

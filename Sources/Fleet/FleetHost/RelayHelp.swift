@@ -30,6 +30,7 @@ extension Relay {
       let reason: StaticString =
         switch error {
         case .away, .unpinned: "no verifier can be asked"
+        case .unsealed: "no verifier has this host's seal: sallyport fleet status"
         case .unknown: "no answer came; the result is unknown"
         case .stranger: "no verifier knows this host: sallyport fleet status"
         case .revoked: "this host was revoked: sallyport fleet leave"

@@ -78,7 +78,7 @@ extension ReserveSync {
 
     init(_ fault: TransportFault) {
       switch fault {
-      case .away, .unknown, .unpinned: self = .away
+      case .away, .unknown, .unpinned, .unsealed: self = .away
       case .stranger: self = .stranger
       case .revoked: self = .revoked
       }

@@ -200,14 +200,17 @@ struct Run: ParsableCommand {
       throw Failure("--listen \(listen): not a numeric address with a port, such as [::]:7353")
     }
     let identity = try common.readIdentity()
-    let router = try router(database, identity)
+    let (router, seals) = try router(database, identity)
     if !address.isAny { say(address, to: database) }
     return try FleetServer(
-      on: address, identity: identity, limits: limits, standing: { router.standing(of: $0) },
+      on: address, identity: identity, limits: limits, seals: seals,
+      standing: { router.standing(of: $0) },
       handler: { router.read($0, $1, $2, arrived: $3) })
   }
 
-  private func router(_ database: Database, _ identity: Identity) throws -> FrameRouter {
+  private func router(_ database: Database, _ identity: Identity) throws
+    -> (FrameRouter, SealedHosts)
+  {
     guard let name = Label(Array(name.utf8)), let now = try? Clock.now() else {
       throw Failure("--name \(name): not a name of 1 to 64 printable characters")
     }
@@ -218,10 +221,12 @@ struct Run: ParsableCommand {
     let hosts = Hosts(database, revocations)
     try hosts.keep()
     try database.keepKeys(RevocationFile(common.pathOfRevoked, key: database.key))
+    let seals = SealedHosts(database, hosts, revocations)
+    try seals.keep()
     let policy = policy(of: database)
     let questions = LoginHandler(database, policy, wrongCodes: hostWrongCodes)
     try questions.keepCounts()
-    return FrameRouter(
+    let router = FrameRouter(
       hosts, join: JoinHandler(database, revocations, pins: [identity.pin]),
       [
         .question: questions,
@@ -229,7 +234,9 @@ struct Run: ParsableCommand {
         .reserve: ReserveHandler(database, questions.logins, policy, revocations: revocations),
         .status: StatusHandler(database, verifier: name, started: now),
         .management: ManagementHandler(database, policy),
+        .keys: KeysHandler(seals),
       ])
+    return (router, seals)
   }
 
   /// For tokens, and hosts that join. They can be told by hand as well.

@@ -56,7 +56,7 @@ private final class PeopleLine: FleetVerifiers {
   }
 
   private func list(_ words: [String] = [], by line: PeopleLine) -> Bench.Outcome {
-    bench.place.verifiers = { _, _ in line }
+    bench.place.asking = { _, _, _ in line }
     return bench.runAsRoot(
       ["list", "--fleet"] + words, on: FakeTerminal([]), store: own.path + "/files")
   }

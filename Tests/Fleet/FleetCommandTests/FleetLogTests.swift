@@ -104,7 +104,7 @@ private final class EventLine: FleetVerifiers {
   }
 
   private func log(_ words: [String] = [], by line: EventLine) -> Bench.Outcome {
-    bench.place.verifiers = { _, _ in line }
+    bench.place.asking = { _, _, _ in line }
     return bench.runAsRoot(["log"] + words, on: FakeTerminal([]), store: own.path + "/files")
   }
 

@@ -13,38 +13,6 @@ import Testing
 @testable import FleetCommand
 @testable import SallyportCLI
 
-/// A verifier that answers as it is told, and remembers what it was asked.
-final class FakeVerifiers: FleetVerifiers {
-  struct Script: Sendable {
-    var look: Result<JoinAnswer, TransportFault>
-    var join: Result<JoinAnswer, TransportFault>
-    var status: Result<VerifierAnswer, TransportFault> = .failure(.away)
-    var asked: [JoinRequest.Purpose] = []
-    var names: [String] = []
-    var pins: [Pin] = []
-  }
-
-  let script: Mutex<Script>
-
-  init(_ answer: Result<JoinAnswer, TransportFault>) {
-    script = Mutex(Script(look: answer, join: answer))
-  }
-
-  func ask(_ kind: FrameKind, within milliseconds: UInt64, _ made: (UInt64) -> Secret?)
-    throws(TransportFault) -> VerifierAnswer
-  {
-    guard let body = made(milliseconds) else { throw .away }
-    if kind == .status { return try script.withLock { $0.status }.get() }
-    guard kind == .join, let request = JoinRequest.decode(body) else { return .notServed }
-    let answer = script.withLock { script in
-      script.asked.append(request.purpose)
-      script.names += request.names.map(\.text)
-      return request.purpose == .look ? script.look : script.join
-    }
-    return VerifierAnswer(to: .join, try answer.get().encoded() ?? [])
-  }
-}
-
 /// A machine that joins: its own files, and a verifier of the test's.
 private final class Host {
   let bench = Bench()
@@ -76,7 +44,8 @@ private final class Host {
 
   var place: FleetEnvironment {
     var place = FleetEnvironment(directory: etc, reserve: bench.directory + ".reserve")
-    place.verifiers = { [line] file, identity in
+    place.seal = bench.directory + ".seal"
+    place.asking = { [line] file, identity, _ in
       line.script.withLock { $0.pins.append(identity.pin) }
       return line
     }
@@ -283,6 +252,29 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     #expect(done.answer.contains("sallyport-verifier revoke web1"))
     #expect(host.run("leave").status == 66)
     #expect(host.run("status").status == 66)
+  }
+
+  @Test func `has the keys of its seal until then`() throws {
+    let (host, half) = (try Host(), Secret(count: SealKeys.keyLength))
+    _ = try host.bench.enroll("root")
+    let keys = try SealKeys(
+      name: Array("the name".utf8), question: #require(half), answer: #require(half),
+      proof: [UInt8](repeating: 0, count: SealKeys.proofLength))
+    host.line.script.withLock { $0.keys = keys }
+    #expect(try host.join().status == 0)
+    let pin = try Identity.read(at: host.place.key).pin
+    #expect(try HostSeal.read(at: host.place.seal, of: pin).keys?.name == keys?.name)
+    // What is left of a join, of which nothing else would be believed, is gone with the next one.
+    host.line.script.withLock { $0.keys = nil }
+    try FileManager.default.removeItem(atPath: "\(host.etc)/sallyport-fleet.conf")
+    #expect(try host.join().status == 0)
+    #expect(try Identity.read(at: host.place.key).pin == pin)
+    #expect(!FileManager.default.fileExists(atPath: host.place.seal))
+    host.line.script.withLock { $0.keys = keys }
+    #expect(host.run("leave").status == 0)
+    #expect(try host.join().status == 0 && FileManager.default.fileExists(atPath: host.place.seal))
+    #expect(keys != nil && host.run("leave").status == 0)
+    #expect(!FileManager.default.fileExists(atPath: host.place.seal))
   }
 
   @Test func `does not while the policy has a user of the fleet`() throws {

@@ -115,14 +115,14 @@ import Testing
     try bench.policy("[default]\nverification = fleet\n")
     #expect(run("token", "assign", "77", user, "--force", "--no-confirm").status == 0)
     // Nobody answers.
-    let (authority, verifiers) = (bench.place.authority, bench.place.verifiers)
+    let (authority, asking) = (bench.place.authority, bench.place.asking)
     bench.place.authority = { Refusing(isSilent: true) }
     let silent = PersonLine(store: fleet, now: bench.now, fault: .away)
-    bench.place.verifiers = { _, _ in silent }
+    bench.place.asking = { _, _, _ in silent }
     #expect(unassign("--force").status != 0)
     let forced = unassign("--force", "--unchecked")
     #expect(forced.status != 0, "an error is no reason: \(forced.answer)")
-    (bench.place.authority, bench.place.verifiers) = (authority, verifiers)
+    (bench.place.authority, bench.place.asking) = (authority, asking)
     #expect(try holder()?.authority == .fleet)
     // Of a fleet that the machine has left, nothing is known, also as a host of another one.
     try bench.policy("")

@@ -245,19 +245,21 @@ import Testing
     #expect(try fleet.load(try account())?.state == before)
   }
 
-  @Test(arguments: aboutOne, [TransportFault.away, .unknown, .stranger, .revoked])
+  @Test(arguments: aboutOne, [TransportFault.away, .unknown, .stranger, .revoked, .unsealed])
   func `Says what is known where no answer comes`(words: [String], fault: TransportFault) throws {
     _ = try enroll()
     let (fleet, bench) = (fleet, bench)
-    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, fault: fault) }
+    bench.place.asking = { _, _, _ in PersonLine(store: fleet, now: bench.now, fault: fault) }
     let done = bench.runAsRoot(
       [words[0], user] + words.dropFirst(), on: FakeTerminal([]), store: own.path + "/files")
-    #expect(done.status == ([.stranger, .revoked].contains(fault) ? 1 : 75), "\(done.aside)")
+    let isRefused = [.stranger, .revoked, .unsealed].contains(fault)
+    #expect(done.status == (isRefused ? 1 : 75), "\(done.aside)")
     let isChange = ["require", "exempt"].contains(words[0])
     let text =
       switch fault {
       case .stranger: "no verifier knows this host's key"
       case .revoked: "this host was revoked"
+      case .unsealed: "no verifier has the keys of this host's seal"
       case .unknown where isChange: "it is not known whether nobody was changed in the fleet"
       case .away, .unknown, .unpinned: "no verifier can be asked; nothing was changed"
       }
@@ -276,19 +278,19 @@ import Testing
 
   @Test func `An older verifier, and one who was taken, are named`() throws {
     let (fleet, bench) = (fleet, bench)
-    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: []) }
+    bench.place.asking = { _, _, _ in PersonLine(store: fleet, now: bench.now, body: []) }
     let old = run("status", user)
     #expect(old.aside.contains("the verifier is of an older version"), "\(old.aside)")
     let host = try #require(FleetHostName(Array("web2".utf8)))
     let told = PersonAnswer.told(PersonFacts(.taken(by: host), UserNote(), logins: 0)).encoded()
-    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
+    bench.place.asking = { _, _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
     let trouble = PersonAnswer.other(.trouble).encoded()
-    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: trouble) }
+    bench.place.asking = { _, _, _ in PersonLine(store: fleet, now: bench.now, body: trouble) }
     for verb in ["status", "unlock", "resync"] {
       let done = run(verb, user)
       #expect(done.status == 74 && done.aside.contains("cannot tell what the fleet has of nobody"))
     }
-    bench.place.verifiers = { _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
+    bench.place.asking = { _, _, _ in PersonLine(store: fleet, now: bench.now, body: told) }
     for verb in ["status", "unlock", "resync"] {
       #expect(run(verb, user).aside.contains("nobody is enrolled by the files of web2"))
     }

@@ -161,7 +161,7 @@ extension Bench {
     place.authority = {
       RecordAuthority(store: fleet) { [self] () throws(StoreTrouble) in now }
     }
-    place.verifiers = { [self] _, _ in PersonLine(store: fleet, now: now) }
+    place.asking = { [self] _, _, _ in PersonLine(store: fleet, now: now) }
   }
 }
 
@@ -201,7 +201,7 @@ final class MovingHost {
 
   func run(_ verb: String, _ arguments: [String] = [], typing script: [Act] = []) -> Bench.Outcome {
     var place = FleetEnvironment(directory: etc, tellService: { _ in nil })
-    place.verifiers = { [fleet] _, _ in fleet }
+    place.asking = { [fleet] _, _, _ in fleet }
     place.reserve = bench.directory + ".reserve"
     bench.place = place
     bench.machine = Machine(root: bench.root) { _ in .absent }

@@ -51,7 +51,7 @@ private final class RosterLine: FleetVerifiers {
     try becomeHost(in: own.path, enrolls: enrolls)
     var place = FleetEnvironment.nowhere
     place.directory = own.path
-    place.verifiers = { _, _ in line }
+    place.asking = { _, _, _ in line }
     return place.roster(of: try names.map { try #require(UserName(Array($0.utf8))) })
   }
 

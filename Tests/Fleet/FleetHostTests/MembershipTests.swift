@@ -12,7 +12,7 @@ import Testing
 
   init() throws {
     own = try TemporaryDirectory()
-    membership = Membership(in: own.path)
+    membership = Membership(in: own.path, seal: own.path + "/fleet.seal")
   }
 
   private func write(_ name: String) throws {
@@ -42,6 +42,15 @@ import Testing
     #expect(try membership.verifiers() as? VerifierPool === first)
     try write("two")
     #expect(try membership.verifiers() as? VerifierPool !== first)
+    // Whatever was fetched counts from then on; what is no seal is none of the verifiers'.
+    let second = try membership.verifiers() as? VerifierPool
+    let seal = own.path + "/fleet.seal"
+    try Data("none".utf8).write(to: URL(fileURLWithPath: seal))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: seal)
+    #expect(fault()?.contains("fleet.seal: damaged") == true)
+    try FileManager.default.removeItem(atPath: seal)
+    #expect(fault() == nil)
+    #expect(try membership.verifiers() as? VerifierPool !== second)
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o644], ofItemAtPath: own.path + "/" + FleetFile.keyName)
     #expect(fault()?.contains("chmod 600") == true)

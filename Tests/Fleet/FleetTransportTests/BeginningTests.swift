@@ -75,4 +75,23 @@ import Testing
     }
     #expect(!(no.take() + yes.take()).contains(.question))
   }
+
+  // decisive
+  // shows: sealed
+  @Test func `is sealed after the ping, which is sealed too`() throws {
+    let sealed = try Sealed { ping in Secret([9]).flatMap(ping)?.body == [9] }
+    for _ in 0..<2 { #expect(try sealed.ask().body == sealed.typed) }
+    #expect(sealed.verifier.asked.withLock { $0 } == [.ping, .question, .question])
+    #expect(sealed.verifier.server.connections == 1)
+    #expect(sealed.relay.asked.withLock { $0.map(\.kind) } == [0x07, 0x07, 0x07])
+    #expect(sealed.relay.answered.withLock { $0.map(\.kind) } == [0x87, 0x87, 0x87])
+    // The answer to the ping is not of a verifier: no question goes up, on a new connection.
+    sealed.lie { $0.down = { _ in [] } }
+    #expect(sealed.fault(within: 300) == .unknown)
+    sealed.lie { script in
+      script.down = { $0.map { LyingRelay.Sent(nonce: $0.nonce, kind: 0x84, body: [9]) } }
+    }
+    #expect(sealed.fault() == .away)
+    #expect(sealed.verifier.asked.withLock { $0.suffix(2) } == [.question, .ping])
+  }
 }

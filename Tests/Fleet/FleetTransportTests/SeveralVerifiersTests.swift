@@ -25,7 +25,7 @@ import Testing
       try newIdentity())
   }
 
-  private static let repeated: [FrameKind] = [.question, .reserve, .ping, .status]
+  private static let repeated: [FrameKind] = [.question, .reserve, .ping, .status, .keys]
 
   @Test(arguments: FrameKind.allCases)
   func `is answered by the one whose database is there`(_ kind: FrameKind) throws {

@@ -39,7 +39,7 @@ final class TestVerifier: Sendable {
 
   init(
     _ identity: Identity? = nil, limits: ConnectionLimits = ConnectionLimits(),
-    handler: Answer? = nil,
+    seals: (any HostSeals)? = nil, handler: Answer? = nil,
     in line: @escaping @Sendable (Secret) -> FleetServer.Line? = { _ in nil },
     standing: FleetServer.Recognizer? = nil
   ) throws {
@@ -54,7 +54,7 @@ final class TestVerifier: Sendable {
         return VerifierAnswer(to: kind, body.bytes(in: 0..<body.count))
       }
     server = try FleetServer(
-      on: address, identity: identity, limits: limits,
+      on: address, identity: identity, limits: limits, seals: seals,
       standing: standing ?? { pin in
         if revoked.withLock({ $0.contains(pin) }) { return .revoked }
         return known.withLock { $0?.contains(pin) ?? true } ? .member : .unknown
@@ -82,9 +82,11 @@ final class TestVerifier: Sendable {
 }
 
 /// A connection without TLS, or with TLS and without manners.
-final class Raw {
+final class Raw: @unchecked Sendable {
   let descriptor: Int32
   var connection: TLSConnection?
+  /// What the verifier said first.
+  private(set) var greeting: [UInt8] = []
 
   init(_ port: UInt16) throws {
     // SAFETY: as many bytes as are said.
@@ -121,6 +123,8 @@ final class Raw {
     return address
   }
 
+  init(accepted: Int32) { descriptor = accepted }
+
   deinit { if connection == nil { close(descriptor) } }
 
   func wait(toWrite: Bool) -> Bool {
@@ -148,7 +152,11 @@ final class Raw {
   var isSilent: Bool { connection?.isQuiet ?? false }
 
   /// Does the handshake as a host with this key, and takes the greeting. Its kind.
-  func greet(_ side: TLSSide) throws -> UInt8? { try shakeHands(side) ? frame()?.kind : nil }
+  func greet(_ side: TLSSide) throws -> UInt8? {
+    guard try shakeHands(side), let (_, kind, body) = frame() else { return nil }
+    greeting = body.bytes(in: 0..<body.count)
+    return kind
+  }
 
   /// Whether the handshake was done, on this side.
   func shakeHands(_ side: TLSSide) throws -> Bool {

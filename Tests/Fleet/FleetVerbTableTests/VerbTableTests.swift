@@ -49,7 +49,7 @@ struct `Root's verbs on a host, over the fleet's database` {
     bench.place.authority = {
       RecordAuthority(store: verifier.store(for: "nobody", uid: 65534)) { now }
     }
-    bench.place.verifiers = { _, _ in NearVerifier(database: verifier.database) }
+    bench.place.asking = { _, _, _ in NearVerifier(database: verifier.database) }
   }
 
   private func becomeHost() throws {

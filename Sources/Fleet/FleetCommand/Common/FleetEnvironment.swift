@@ -14,7 +14,11 @@ package struct FleetEnvironment {
   var directory = FleetFile.directory
   /// The backup codes that are good while no verifier can be asked.
   var reserve = "/var/lib/sallyport/reserve"
-  var verifiers: (FleetFile, Identity) -> any FleetVerifiers = { VerifierPool($0, $1) }
+  /// The keys with which it seals what it asks.
+  var seal = HostSeal.path
+  var asking: (FleetFile, Identity, HostSeal?) -> any FleetVerifiers = {
+    VerifierPool($0, $1, seal: $2)
+  }
   /// What verifies and changes users of the fleet.
   var authority: () -> any CodeAuthority = { ServiceAuthority(at: ServiceAuthority.rootSocket) }
   /// Has sallyportd take what is in the directory by now. Gives what is left to do by hand.
@@ -55,7 +59,16 @@ extension FleetEnvironment {
   func host() throws(CommandError) -> (FleetFile, Identity) {
     guard let file = try membership() else { throw .isNoHost }
     guard let identity = try identity() else { throw .key(.absent, path: key) }
+    _ = try rethrow(
+      { () throws(PrivateFile.Fault) in try HostSeal.read(at: seal, of: identity.pin) },
+      as: { CommandError.seal($0, path: seal) })
     return (file, identity)
+  }
+
+  /// The verifiers of this host, which asks them by its seal where it has one.
+  func verifiers(_ file: FleetFile, _ identity: Identity) -> any FleetVerifiers {
+    let found = try? HostSeal.read(at: seal, of: identity.pin)
+    return asking(file, identity, found ?? HostSeal(identity.pin, isOnly: true))
   }
 
   /// The verifiers, and why they refuse what needs this right, where they do; throws where they say

@@ -21,6 +21,13 @@ extension CommandError {
       hints: ["sallyport fleet leave  # then join again, with a new invitation"])
   }
 
+  /// Of the keys with which this host seals what it asks.
+  static func seal(_ fault: PrivateFile.Fault, path: String) -> CommandError {
+    CommandError(
+      .configuration, printable("\(path): \(fault.text)".utf8, limit: 400),
+      hints: ["sallyport fleet leave  # then join again, with a new invitation"])
+  }
+
   /// `user`: nil where it is about all.
   static func move(_ fault: MoveFault, _ user: String?) -> CommandError {
     CommandError { fault.message(of: user, at: $0) }

@@ -193,6 +193,10 @@ extension MoveFault {
         ["sallyport fleet status"]
       }.ofAll
     case .revoked: MoveFault(.refused, "this host was revoked", unchanged).ofAll
+    case .unsealed:
+      MoveFault(.refused, "no verifier has the keys of this host's seal", unchanged) { _ in
+        ["sallyport fleet status"]
+      }.ofAll
     }
   }
 

@@ -48,6 +48,11 @@ extension FleetEnvironment {
     try put(pem, at: key, mode: 0o600)
   }
 
+  /// Writes the keys of its seal, durably, in place of others; false where it cannot.
+  func write(_ keys: SealKeys, of host: Pin) -> Bool {
+    HostSeal(host, at: seal).take(keys)
+  }
+
   /// Writes what makes this machine a host, durably: last.
   func write(_ file: FleetFile) throws(CommandError) {
     try put(Array(file.written().utf8), at: self.file, mode: 0o644)
@@ -56,7 +61,14 @@ extension FleetEnvironment {
   /// Removes what makes it one, durably: first.
   func removeMembership() throws(CommandError) { try remove(file) }
 
-  func removeKey() throws(CommandError) { try remove(key) }
+  func removeSeal() throws(CommandError) {
+    if (try? facts(of: seal)) != nil { try remove(seal) }
+  }
+
+  func removeKey() throws(CommandError) {
+    try removeSeal()
+    try remove(key)
+  }
 
   private func put(_ content: some Content, at path: String, mode: mode_t)
     throws(CommandError)

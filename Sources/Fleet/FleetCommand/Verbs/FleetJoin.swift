@@ -64,12 +64,16 @@ struct FleetJoin: Verb {
     let output = context.output(shared)
     let token = try token(output, context.terminal)
     let (identity, pem) = try self.identity(place)
-    let verifiers = place.verifiers(try file(of: token), identity)
+    let verifiers = place.asking(try file(of: token), identity, nil)
     try settle(people, by: verifiers, token)
     let file = try context.recorder(shared).record(.fleetJoin) { () throws(CommandError) in
       if let pem { try place.writeKey(pem) }
+      // By what was left of another join nothing else would be believed.
+      try place.removeSeal()
       let welcome = try ask(JoinRequest(.join, token.secret), verifiers)
       let file = try membership(welcome, token)
+      // Where they cannot be had, or written, the service does both.
+      if let keys = verifiers.fetchKeys() { _ = place.write(keys, of: identity.pin) }
       try place.write(file)
       return file
     }

@@ -78,6 +78,7 @@ enum VerifierFault: Error, Equatable {
     case .transport(.unpinned): "wrong-key"
     case .transport(.stranger): "unknown"
     case .transport(.revoked): "revoked"
+    case .transport(.unsealed): "other-seal"
     case .database: "database-away"
     case .strange: "other-version"
     }
@@ -93,6 +94,8 @@ enum VerifierFault: Error, Equatable {
       "does not know this host's key: is its database the fleet's? (there: "
         + "sallyport-verifier hosts)"
     case .transport(.revoked): "this host was revoked: leave, then join again"
+    case .transport(.unsealed):
+      "does not have the keys of \(HostSeal.path): \(HostSeal.mended)"
     case .database: "answers, but its database does not: it refuses all logins"
     case .strange: "unrecognized answer: upgrade the older side"
     }
@@ -115,7 +118,7 @@ struct VerifierState {
   var outcome: FleetFacts.Answer {
     switch answer {
     case .success: verifies ? .verifies : .away
-    case .failure(.transport(.unpinned)): .foreign
+    case .failure(.transport(.unpinned)), .failure(.transport(.unsealed)): .foreign
     case .failure(.transport(.stranger)): .stranger
     case .failure(.transport(.revoked)): .revoked
     case .failure: .away

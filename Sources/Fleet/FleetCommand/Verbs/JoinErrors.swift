@@ -75,7 +75,7 @@ extension CommandError {
         .refused,
         "the server at the token's address has an unexpected key: nothing was sent",
         hints: ["\(invite): is the token of this fleet?"])
-    case .stranger:
+    case .stranger, .unsealed:
       CommandError(
         .refused, "no verifier knows this host's key: nothing was changed",
         hints: [

@@ -8,7 +8,7 @@ package typealias Beginning = @Sendable (_ ping: (Secret) -> VerifierAnswer?) ->
 extension VerifierPool {
   /// As `sendOn`, and false where no question of this kind is to be asked on this connection.
   func send(
-    _ frame: () -> Secret?, _ kind: FrameKind, on connection: ClientConnection,
+    _ frame: (ClientConnection) -> Secret?, _ kind: FrameKind, on connection: ClientConnection,
     until deadline: UInt64
   ) throws(TransportFault) -> Bool {
     guard begin(connection, for: kind, until: deadline) else { return false }
@@ -28,15 +28,10 @@ extension VerifierPool {
   private func ping(_ body: Secret, on connection: ClientConnection, until deadline: UInt64)
     -> VerifierAnswer?
   {
-    guard let nonce = Frame.newNonce(), let frame = Frame.make(nonce, FrameKind.ping.rawValue, body)
-    else { return nil }
+    guard let nonce = Frame.newNonce() else { return nil }
     let start = sys_monotonic()
-    do throws(TransportFault) {
-      guard try connection.send(frame, until: deadline) else { return nil }
-    } catch {
-      putAside(connection.verifier, silentSince: start, deadline)
-      return nil
-    }
+    let isSent = try? sendOn(connection, { $0.frame(nonce, .ping, body) }, until: deadline)
+    guard isSent == true else { return nil }
     switch connection.receive(nonce, until: deadline) {
     case .answer(let answer, isLast: false): return answer
     case .answer(_, isLast: true): return nil

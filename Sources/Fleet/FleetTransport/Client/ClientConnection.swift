@@ -7,22 +7,58 @@ final class ClientConnection: @unchecked Sendable {
   private let reader: FrameReader
   /// Which of the verifiers.
   let verifier: Int
-  /// What the verifier knows of this host's key.
-  let standing: HostStanding
+  private let greeting: Greeting
+  private let seal: HostSeal?
+  /// nil: what is asked here is not sealed. And the name of the keys.
+  private let (questions, keys): (SealedQuestions?, [UInt8]?)
   /// When it was used last.
   var used: UInt64
   /// Whether a login may be asked on it.
   var isBegun = false
 
-  init(_ connection: TLSConnection, _ reader: FrameReader, verifier: Int, _ standing: HostStanding)
-  {
+  init(
+    _ connection: TLSConnection, _ reader: FrameReader, verifier: Int, _ greeting: Greeting,
+    seal: HostSeal?
+  ) {
     (self.connection, self.reader, self.verifier) = (connection, reader, verifier)
-    (self.standing, used) = (standing, sys_monotonic())
+    (self.greeting, self.seal, used) = (greeting, seal, sys_monotonic())
+    if let seal, let keys = seal.keys, let nonce = greeting.nonce,
+      greeting.names.contains(keys.name)
+    {
+      (questions, self.keys) = (SealedQuestions(seal, keys, nonce: nonce), keys.name)
+    } else {
+      (questions, keys) = (nil, nil)
+      if greeting.nonce != nil { seal?.noteOthers() }
+    }
   }
 
-  /// Whether it is still there and silent, as far as the kernel knows, and young enough.
+  /// What the verifier knows of this host's key, as far as the host believes it; nil: what it says
+  /// is not proven, and counts as if it were not there. By "unknown" nothing is accepted and
+  /// nothing ends.
+  var standing: HostStanding? {
+    guard let seal, seal.isOnly else { return greeting.standing }
+    switch greeting.standing {
+    case .member: return questions == nil ? nil : .member
+    case .unknown: return .unknown
+    case .revoked: return seal.keys?.isRevoked(by: greeting.proofs) == true ? .revoked : nil
+    }
+  }
+
+  /// Whether it is still there and silent, as far as the kernel knows, and young enough; and by the
+  /// keys that the host has now.
   func isUsable(_ now: UInt64) -> Bool {
-    (now < used || now - used < VerifierPool.keptIdle) && connection.isQuiet
+    let isOld = greeting.nonce != nil && keys != seal?.keys?.name
+    return (now < used || now - used < VerifierPool.keptIdle) && !isOld && connection.isQuiet
+  }
+
+  /// Whether this host has keys, and the verifier took none of them for this connection.
+  var lacksSeal: Bool { questions == nil && seal?.keys != nil }
+
+  /// The frame of a question; nil where it cannot be made.
+  func frame(_ nonce: UInt64, _ kind: FrameKind, _ body: Secret) -> Secret? {
+    guard let questions else { return Frame.make(nonce, kind.rawValue, body) }
+    return questions.question(kind.rawValue, body)
+      .flatMap { Frame.make(nonce, SealedFrame.kind, $0) }
   }
 
   /// false where the connection is gone and the kernel has taken nothing of it. Throws `.unknown`
@@ -56,6 +92,16 @@ final class ClientConnection: @unchecked Sendable {
     case silent
   }
 
+  /// nil where the question was sealed, and the answer is not.
+  private func answer(_ kind: UInt8, _ body: Secret) -> VerifierAnswer? {
+    guard let questions else {
+      return VerifierAnswer(kind: kind, body: body.bytes(in: 0..<body.count))
+    }
+    return questions.answer(kind, body).map {
+      VerifierAnswer(kind: $0.kind, body: $0.body.bytes(in: 0..<$0.body.count))
+    }
+  }
+
   /// The answer to this nonce.
   func receive(_ nonce: UInt64, until deadline: UInt64) -> Received {
     var isLast = false
@@ -66,8 +112,7 @@ final class ClientConnection: @unchecked Sendable {
           isLast = true
           continue
         }
-        guard found == nonce else { return .over }
-        let answer = VerifierAnswer(kind: kind, body: body.bytes(in: 0..<body.count))
+        guard found == nonce, let answer = answer(kind, body) else { return .over }
         return .answer(answer, isLast: isLast || !connection.isQuiet)
       case .more(let toWrite, _):
         if !connection.wait(toWrite: toWrite, until: deadline) { return .silent }

@@ -20,6 +20,7 @@ struct ConnectRace {
 
   private let side: TLSSide
   private let verifiers: [VerifierAddress]
+  private let seal: HostSeal?
   /// Those that were not tried yet.
   private var order: [Int]
   /// Those that others get more time before.
@@ -35,8 +36,12 @@ struct ConnectRace {
 
   /// `late`: of `order`, those that were silent lately. One of them greets as fast as ever, and
   /// must not win against another whose handshake takes a little longer than usual.
-  init(_ side: TLSSide, _ verifiers: [VerifierAddress], _ order: [Int], late: Set<Int>) {
+  init(
+    _ side: TLSSide, _ verifiers: [VerifierAddress], _ order: [Int], late: Set<Int>,
+    seal: HostSeal?
+  ) {
     (self.side, self.verifiers, self.order, self.late) = (side, verifiers, order, late)
+    self.seal = seal
   }
 
   /// nil where none is there by `deadline`.
@@ -104,13 +109,12 @@ struct ConnectRace {
       wasDropped = true
       drop(runner)
     case .whole(let nonce, let kind, let body):
-      let greeting = body.bytes(in: 0..<body.count)
-      guard nonce == 0, let standing = HostStanding(greeting: kind, greeting) else {
+      guard nonce == 0, let greeting = Greeting(kind: kind, body.bytes(in: 0..<body.count)) else {
         drop(runner)
         return nil
       }
       return ClientConnection(
-        runner.connection, FrameReader(), verifier: runner.verifier, standing)
+        runner.connection, FrameReader(), verifier: runner.verifier, greeting, seal: seal)
     }
     return nil
   }

@@ -54,6 +54,8 @@ package final class VerifierPool: FleetVerifiers {
 
   let verifiers: [VerifierAddress]
   let side: TLSSide?
+  /// nil: nothing is sealed.
+  let seal: HostSeal?
   /// Called before the first question of a login on a connection.
   let beginning: Beginning?
   private let state: Locked<State>
@@ -63,8 +65,10 @@ package final class VerifierPool: FleetVerifiers {
   private let missed = Atomic<Int>(0)
 
   /// Connects at the first question. Hosts begin with a random verifier, to spread the load.
-  package init(_ file: FleetFile, _ identity: Identity, beginning: Beginning? = nil) {
-    (verifiers, self.beginning) = (file.verifiers, beginning)
+  package init(
+    _ file: FleetFile, _ identity: Identity, seal: HostSeal? = nil, beginning: Beginning? = nil
+  ) {
+    (verifiers, self.seal, self.beginning) = (file.verifiers, seal, beginning)
     side = TLSSide(identity, pins: file.pins)
     let first = Int.random(in: 0..<max(1, file.verifiers.count))
     let never = file.verifiers.map { _ in UInt64(0) }
@@ -79,10 +83,10 @@ package final class VerifierPool: FleetVerifiers {
   {
     let deadline = sys_monotonic() &+ min(milliseconds, 600_000) &* 1_000_000
     guard let nonce = Frame.newNonce() else { throw .away }
-    func frame() -> Secret? {
+    func frame(on connection: ClientConnection) -> Secret? {
       let now = sys_monotonic()
       let left = deadline > now ? (deadline - now) / 1_000_000 : 0
-      return body(left).flatMap { Frame.make(nonce, kind.rawValue, $0) }
+      return body(left).flatMap { connection.frame(nonce, kind, $0) }
     }
     var tried = Tried()
     while true {
@@ -93,7 +97,9 @@ package final class VerifierPool: FleetVerifiers {
         guard error == .away else { throw error }
         // At least one has answered.
         if !tried.away.isEmpty { return .databaseAway }
-        throw tried.strange.count == verifiers.count ? .stranger : .away
+        if tried.strange.count == verifiers.count { throw .stranger }
+        let isElsewhere = tried.strange.union(tried.unsealed).count < verifiers.count
+        throw isElsewhere ? .away : .unsealed
       }
       let answer = try answer(on: connection, to: kind, nonce, until: deadline)
       if answer == .unknownHost {
@@ -114,12 +120,15 @@ package final class VerifierPool: FleetVerifiers {
     var away: Set<Int> = []
     /// These do not know this host's key.
     var strange: Set<Int> = []
-    var all: Set<Int> { away.union(strange) }
+    /// These do not have the keys of this host's seal.
+    var unsealed: Set<Int> = []
+    var all: Set<Int> { away.union(strange).union(unsealed) }
   }
 
   /// The connection that sent the frame, to a verifier other than these.
   private func lineThatTook(
-    _ frame: () -> Secret?, _ kind: FrameKind, besides tried: inout Tried, until deadline: UInt64
+    _ frame: (ClientConnection) -> Secret?, _ kind: FrameKind, besides tried: inout Tried,
+    until deadline: UInt64
   ) throws(TransportFault) -> ClientConnection {
     while let connection = takeIdle(besides: tried.all) {
       if try send(frame, kind, on: connection, until: deadline) { return connection }
@@ -136,16 +145,16 @@ package final class VerifierPool: FleetVerifiers {
       case .member, .unknown:
         if try send(frame, kind, on: connection, until: deadline) { return connection }
         gone.insert(connection.verifier)
+      case nil: tried.unsealed.insert(connection.verifier)
       }
     }
   }
 
   func sendOn(
-    _ connection: ClientConnection, _ frame: () -> Secret?, until deadline: UInt64
-  )
-    throws(TransportFault) -> Bool
-  {
-    guard let frame = frame() else { throw .away }
+    _ connection: ClientConnection, _ frame: (ClientConnection) -> Secret?,
+    until deadline: UInt64
+  ) throws(TransportFault) -> Bool {
+    guard let frame = frame(connection) else { throw .away }
     let start = sys_monotonic()
     do throws(TransportFault) {
       return try connection.send(frame, until: deadline)
@@ -183,7 +192,10 @@ package final class VerifierPool: FleetVerifiers {
       throw .unknown
     }
     if connection.standing == .member {
-      keep(connection, hasDatabase: answer != .databaseAway, isLast: isLast)
+      let isThere = answer != .databaseAway
+      // Without a seal it may be that alone which is not answered any more.
+      let isOver = isLast || !isThere && connection.lacksSeal
+      keep(connection, hasDatabase: isThere, isLast: isOver)
     }
     return answer
   }
@@ -282,7 +294,7 @@ package final class VerifierPool: FleetVerifiers {
         state.aside.indices.filter { state.aside[$0] > now }
       )
     }
-    var race = ConnectRace(side, verifiers, order, late: Set(late))
+    var race = ConnectRace(side, verifiers, order, late: Set(late), seal: seal)
     let won = race.run(until: deadline)
     for verifier in race.silent { putAside(verifier, silentSince: now, deadline) }
     return (won, race)
@@ -314,6 +326,7 @@ package final class VerifierPool: FleetVerifiers {
       if !isThere { missed.add(1, ordering: .relaxed) }
       if isThere, !wasThere { reconnected() }
       wasThere = isThere
+      if isThere { renewSeal() }
     }
   }
 
@@ -356,16 +369,11 @@ package final class VerifierPool: FleetVerifiers {
 
   private func ping(_ connection: ClientConnection) -> Bool {
     let deadline = sys_monotonic() + Self.untilAway
-    guard let nonce = Frame.newNonce(), let body = Secret(count: 0),
-      let frame = Frame.make(nonce, FrameKind.ping.rawValue, body)
-    else { return false }
-    do throws(TransportFault) {
-      guard try sendOn(connection, { frame }, until: deadline) else { return false }
-      let answer = try answer(on: connection, to: .ping, nonce, until: deadline)
-      return answer.answers(.ping)
-    } catch {
-      return false
-    }
+    guard let nonce = Frame.newNonce(), let body = Secret(count: 0) else { return false }
+    let isSent = try? sendOn(connection, { $0.frame(nonce, .ping, body) }, until: deadline)
+    guard isSent == true else { return false }
+    let answer = try? answer(on: connection, to: .ping, nonce, until: deadline)
+    return answer?.answers(.ping) == true
   }
 }
 
@@ -386,15 +394,5 @@ extension VerifierPool.State {
     if here.isEmpty { return all ? order : [] }
     return here.filter { noDatabase[$0] <= now } + here.filter { noDatabase[$0] > now }
       + order.filter { aside[$0] > now }
-  }
-}
-
-extension FrameKind {
-  /// Whether another verifier may be asked after one whose database is away.
-  fileprivate var isAskedElsewhere: Bool {
-    switch self {
-    case .question, .reserve, .ping, .status: true
-    case .join, .management: false
-    }
   }
 }

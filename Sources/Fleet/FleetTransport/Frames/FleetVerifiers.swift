@@ -15,6 +15,9 @@ package enum TransportFault: Error, Equatable {
   case stranger
   /// This host was revoked, as the fleet's key says. Nothing was verified.
   case revoked
+  /// None of the verifiers takes the keys by which this host seals, and it believes nothing else.
+  /// Nothing was sent.
+  case unsealed
 }
 
 /// What a frame is about.
@@ -26,6 +29,19 @@ package enum FrameKind: UInt8, Sendable, CaseIterable {
   case ping = 0x04
   case status = 0x05
   case management = 0x06
+  // 0x07: `SealedFrame`.
+  /// The keys with which this host seals: `SealKeys`.
+  case keys = 0x08
+}
+
+extension FrameKind {
+  /// Whether another verifier may be asked after one whose database is away.
+  var isAskedElsewhere: Bool {
+    switch self {
+    case .question, .reserve, .ping, .status, .keys: true
+    case .join, .management: false
+    }
+  }
 }
 
 /// An answer of a verifier.

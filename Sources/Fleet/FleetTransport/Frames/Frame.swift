@@ -1,4 +1,3 @@
-import CSystem
 import OneTimePassword
 import SallyportCore
 
@@ -6,19 +5,23 @@ import SallyportCore
 /// the answer repeats it), the kind (1 byte), and the body.
 ///
 /// When the handshake is done the verifier sends one without being asked, with the nonce 0 and the
-/// kind 0x84; the body is the form of the frames, 1, and to who is no host of the fleet one byte
-/// more: his `HostStanding`. Hosts of the former version do not read that, and learn when they ask
-/// that nobody answers them here. A verifier of the former version greets a stranger with 0xed. One
-/// more with the nonce 0, 0xec and no body, says that it is about to end, or has no room for this
-/// connection: nothing more is to be asked on it.
+/// kind 0x84; the body is the form of the frames, 1, and what else a `Greeting` has. Hosts of the
+/// former version do not read that, and who is none of the fleet learns when he asks that nobody
+/// answers him here. A verifier of the former version greets a stranger with 0xed. One more with
+/// the nonce 0, 0xec and no body, says that it is about to end, or has no room for this connection:
+/// nothing more is to be asked on it.
+///
+/// The body of the kind 7 is another frame, sealed (`SealedFrame`).
 enum Frame {
   static let headLength = 12
+  /// Of kind and body; and of what is sealed, whose text has that.
   static let longest = 65_600
+  private static let longestSealed = longest + SealedFrame.most
   static let form: UInt8 = 1
 
   /// nil where the body is too long, or memory is short.
   static func make(_ nonce: UInt64, _ kind: UInt8, _ body: Secret) -> Secret? {
-    guard body.count < longest else { return nil }
+    guard body.count < longest(of: kind) else { return nil }
     var fields = Fields(writing: headLength + 1 + body.count)
     _ = fields.length(body.count + 1, bytes: 4)
     _ = fields.number(nonce)
@@ -27,11 +30,15 @@ enum Frame {
     return fields.written
   }
 
+  /// Of a frame of this kind; nil: of any.
+  static func longest(of kind: UInt8?) -> Int {
+    kind.map { $0 & 0x7f == SealedFrame.kind } ?? true ? longestSealed : longest
+  }
+
   /// One that nobody can guess, and never 0. nil where the kernel has none.
   static func newNonce() -> UInt64? {
     var bytes = [UInt8](repeating: 0, count: 8)
-    // SAFETY: as many bytes as are said.
-    guard unsafe sys_random(&bytes, 8) == 8 else { return nil }
+    guard fill(&bytes) else { return nil }
     let nonce = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     return nonce == 0 ? nil : nonce
   }
@@ -53,7 +60,7 @@ final class FrameReader {
   private var rest: Secret?
   private var have = 0
 
-  init(longest: Int = Frame.longest) { self.longest = longest }
+  init(longest: Int = Frame.longest(of: nil)) { self.longest = longest }
 
   /// Reads on. Not to be called again after anything but `whole` and `more`.
   func advance(_ connection: TLSConnection) -> Progress {

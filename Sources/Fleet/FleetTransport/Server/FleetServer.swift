@@ -54,6 +54,7 @@ package final class FleetServer: Sendable {
   private let side: TLSSide
   private let limits: ConnectionLimits
   private let standing: Recognizer
+  private let seals: (any HostSeals)?
   private let handler: Handler
   private let greeting: Int32
   private let frames: Int32
@@ -64,9 +65,10 @@ package final class FleetServer: Sendable {
   /// Where it listens.
   package let address: VerifierAddress
 
+  /// `seals`: nil: nothing is sealed.
   package init(
     on address: VerifierAddress, identity: Identity, limits: ConnectionLimits = ConnectionLimits(),
-    standing: @escaping Recognizer, handler: @escaping Handler
+    seals: (any HostSeals)? = nil, standing: @escaping Recognizer, handler: @escaping Handler
   ) throws(ServiceError) {
     guard let side = TLSSide(identity, pins: nil) else { throw .noTLS }
     // SAFETY: as many bytes as are said.
@@ -80,7 +82,7 @@ package final class FleetServer: Sendable {
     }
     (greeting, frames, ending) = (made[0], made[1], made[2])
     (self.side, self.listener, self.limits) = (side, listener, limits)
-    (self.standing, self.handler) = (standing, handler)
+    (self.standing, self.seals, self.handler) = (standing, seals, handler)
     let port = UInt16(clamping: tls_port(listener))
     self.address = VerifierAddress(bytes: address.bytes, port: port)
     table = Locked(ConnectionTable(limits, greeting: greeting, frames: frames))
@@ -243,9 +245,7 @@ package final class FleetServer: Sendable {
         return
       }
       let standing = standing(pin)
-      let hello = VerifierAnswer(to: .ping, standing.greeting)
-      // It fits into what the kernel holds, or the peer is none of ours.
-      let isSent = connection.send(0, hello, until: sys_monotonic())
+      let isSent = connection.greet(standing, by: seals)
       _ = table.withLock { table in
         isSent
           ? table.greet(
@@ -287,9 +287,14 @@ package final class FleetServer: Sendable {
     case .over, .unpinned: _ = table.withLock { $0.forget(connection.id) }
     case .whole(let nonce, let kind, let body):
       connection.nonce = nonce
-      let request = FrameKind(rawValue: kind).map { handler(pin, $0, body, now) }
-      serve(request ?? Request { .notServed }, of: connection)
+      let request = connection.opened(kind, body, now: now)
+        .map { self.request(pin, $0.kind, $0.body, arrived: now) }
+      serve(request ?? Request { .databaseAway }, of: connection)
     }
+  }
+
+  private func request(_ pin: Pin, _ kind: UInt8, _ body: Secret, arrived: UInt64) -> Request {
+    FrameKind(rawValue: kind).map { handler(pin, $0, body, arrived) } ?? Request { .notServed }
   }
 
   /// And others in the same line that waited.

@@ -9,6 +9,8 @@ final class ServerConnection: @unchecked Sendable {
   private(set) var pin: Pin?
   /// Of the frame that is to be answered.
   var nonce: UInt64 = 0
+  /// nil: nothing is sealed here.
+  private var seals: SealedAnswers?
   private let reader = FrameReader()
   /// The machine that it comes from, as `tls_accept` has it.
   let source: UInt64
@@ -43,12 +45,36 @@ final class ServerConnection: @unchecked Sendable {
 
   func read() -> FrameReader.Progress { reader.advance(connection) }
 
+  /// For a peer of this standing, whose handshake is done; false where he does not take it at once.
+  func greet(_ standing: HostStanding, by seals: (any HostSeals)?) -> Bool {
+    let now = sys_monotonic()
+    var greeting = Greeting(standing)
+    if let seals, let pin {
+      self.seals = SealedAnswers(seals, of: pin, now: now)
+      switch standing {
+      case .member:
+        greeting.names = self.seals?.names ?? []
+        greeting.nonce = greeting.names.isEmpty ? nil : self.seals?.nonce
+      case .revoked: greeting.proofs = seals.proofs(for: pin)
+      case .unknown: break
+      }
+    }
+    // It fits into what the kernel holds, or the peer is none of ours.
+    return send(0, VerifierAnswer(to: .ping, greeting.body), until: now)
+  }
+
+  /// What a frame asks; nil where this verifier cannot answer it.
+  func opened(_ kind: UInt8, _ body: Secret, now: UInt64) -> (kind: UInt8, body: Secret)? {
+    guard let seals else { return (kind, body) }
+    return seals.opened(kind, body, now: now)
+  }
+
   /// Whether the peer still waits for the answer, and has sent nothing more.
   var awaitsAnswer: Bool { connection.isQuiet }
 
   /// false where the peer is gone, or does not take it by `deadline`.
   func send(_ nonce: UInt64, _ answer: VerifierAnswer, until deadline: UInt64) -> Bool {
-    guard let body = Secret(answer.body), let frame = Frame.make(nonce, answer.kind, body) else {
+    guard let body = Secret(answer.body), let frame = frame(nonce, answer.kind, body) else {
       return false
     }
     var sent = 0
@@ -61,5 +87,12 @@ final class ServerConnection: @unchecked Sendable {
       }
     }
     return true
+  }
+
+  /// Sealed, where it answers what was sealed.
+  private func frame(_ nonce: UInt64, _ kind: UInt8, _ body: Secret) -> Secret? {
+    guard let seals else { return Frame.make(nonce, kind, body) }
+    return seals.sealed(kind, body, now: sys_monotonic())
+      .flatMap { Frame.make(nonce, $0.kind, $0.body) }
   }
 }

@@ -140,6 +140,9 @@ extension Database {
   /// The same of 32 places, and of what came with them.
   var writesFormer: Bool { writes(Schema.placing) }
 
+  /// Whether all verifiers answer what hosts have sealed.
+  var writesSealed: Bool { writes(Schema.sealing) }
+
   private func writes(_ number: UInt64) -> Bool {
     books.withLock { $0.fleet?.row.writes ?? 0 } >= number
   }

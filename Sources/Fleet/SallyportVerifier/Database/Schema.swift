@@ -118,6 +118,8 @@ package enum Schema {
   package static let (former, oldest): (UInt64, UInt64) = (4, 3)
   /// From which on verifiers read what: places and endings, passes and blocks, what was revoked.
   package static let (placing, passing, revoking): (UInt64, UInt64, UInt64) = (3, 4, 5)
+  /// From which on all verifiers open what hosts seal.
+  static let sealing: UInt64 = 5
 
   /// From the former one on, and from the oldest, which has the same tables: all or nothing.
   static let additions = [

@@ -165,7 +165,8 @@ package struct JoinHandler: Sendable {
     var used = found.row
     used.key = key
     let (formerKey, former) = former(used.host, rows)
-    let end = max(now.seconds - 1, revocations.end(of: used.host) ?? 0, former?.joined ?? 0)
+    let ends = [used.host, SealedHosts.name(of: used.host)].map { revocations.end(of: $0) ?? 0 }
+    let end = ends.reduce(max(now.seconds - 1, former?.joined ?? 0), max)
     let host = HostRow(name: used.host, key: key, joined: end + 1)
     let oldKey = former?.key.flatMap(Pin.init)?.bytes
     let old =

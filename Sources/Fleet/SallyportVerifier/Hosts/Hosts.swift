@@ -80,6 +80,8 @@ package final class Hosts: Sendable {
 
   private struct Known: Sendable {
     var list = HostList()
+    /// Of the hosts in it.
+    var rows: [Pin: HostRow] = [:]
     var isBeingRead = false
     /// How often it was read, or could not be.
     var readings = 0
@@ -182,6 +184,9 @@ package final class Hosts: Sendable {
     known.withLock { $0.list.since == 0 || $0.list.hosts[pin] != nil }
   }
 
+  /// The row of the host with this key, as the last answer had it, however old.
+  func row(of pin: Pin) -> HostRow? { known.withLock { $0.rows[pin] } }
+
   /// How often the table was read; and whether it is now.
   var readings: Int { known.withLock { $0.readings } }
   var isBeingRead: Bool { known.withLock { $0.isBeingRead } }
@@ -207,7 +212,8 @@ package final class Hosts: Sendable {
     let found = table()
     return known.withLock { known in
       known.readings += 1
-      guard let found, known.list.take(found, asOf: start) else { return [] }
+      guard let found, known.list.take(found.hosts, asOf: start) else { return [] }
+      known.rows = found.rows
       defer { known.asked = [] }
       return known.noted.add(known.asked, at: start)
     }
@@ -227,13 +233,16 @@ package final class Hosts: Sendable {
   ///
   /// `former`: whose rights were void in the reading before this one. `left`: how often it may be
   /// read again.
-  private func table(after former: Set<[UInt8]> = [], left: Int = 8) -> [HostIdentity]? {
+  private func table(after former: Set<[UInt8]> = [], left: Int = 8)
+    -> (hosts: [HostIdentity], rows: [Pin: HostRow])?
+  {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts)
       try revocations.settle(by: database)
       let (kinds, silent) = try presences()
       var hosts: [HostIdentity] = []
       var read: [[UInt8]: SealedRights] = [:]
+      var byPin: [Pin: HostRow] = [:]
       var news: [(host: [UInt8], rights: [UInt8])] = []
       for (found, seal, row) in sealed(rows) {
         guard let pin = found.key.flatMap(Pin.init) else { continue }
@@ -252,6 +261,7 @@ package final class Hosts: Sendable {
             holdsReserve: kind == .usual && !rests, rests: rests, isSilent: isSilent)
           host.reopened = Reopening.read(rows.bytes(row, 6), under: database.key, of: found)
           hosts.append(host)
+          byPin[pin] = found
         }
       }
       known.withLock { $0.rights = read }
@@ -260,7 +270,7 @@ package final class Hosts: Sendable {
       let isNews = known.withLock { !void.subtracting(former).isSubset(of: $0.complaints) }
       if isNews, left > 0 { return table(after: void, left: left - 1) }
       for one in news { complain(ofRights: one.rights, of: one.host) }
-      return hosts
+      return (hosts, byPin)
     } catch {
       database.note(.error, "database error: hosts: \(error.text)")
       return nil

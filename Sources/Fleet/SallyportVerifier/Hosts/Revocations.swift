@@ -124,16 +124,23 @@ package final class Revocations: Sendable {
 
   /// Writes down one more time of this kind, in the file and then in the database.
   func add(name: [UInt8], at: Int64, to database: Database) throws(DatabaseFault) {
+    try add(names: [(name, at)], to: database)
+  }
+
+  func add(names: [(name: [UInt8], at: Int64)], to database: Database) throws(DatabaseFault) {
     let done = turn.withLock { _ in
       Result { () throws(DatabaseFault) in
-        let subject = try Database.sealing { () throws(CryptoError) in
-          try RevokedRow.subject(ofName: name)
+        let rows = try Database.sealing { () throws(CryptoError) in
+          try names.map { (name, at) throws(CryptoError) in
+            RevokedRow(subject: try RevokedRow.subject(ofName: name), host: name, at: at)
+          }
         }
-        let row = RevokedRow(subject: subject, host: name, at: at)
-        note([row])
+        note(rows)
         save(database)
-        try row.write(under: key) { (statement, values) throws(DatabaseFault) in
-          try database.ask(statement, values).0
+        for row in rows {
+          try row.write(under: key) { (statement, values) throws(DatabaseFault) in
+            try database.ask(statement, values).0
+          }
         }
       }
     }

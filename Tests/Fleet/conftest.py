@@ -9,7 +9,8 @@ import pytest
 from support import only
 from support.dealing import pytest_xdist_make_scheduler  # noqa: F401
 from support.fleet import VERIFIER, Cluster, Verifier, host_rows
-from support.stage import WHOLE, Stage
+from support.stage import Stage
+from support.whole import WHOLE
 
 LONGEST_TEST = 3600 if WHOLE else 180  # seconds
 

@@ -23,7 +23,8 @@ from support.codes import totp
 from support.fleet import (ACCEPTED, DONE, REFUSED, SECRET, TROUBLE, VERIFIER, backup_codes, host_key, pin_of,
                            with_backup_codes)
 from support.service import ask, attempt, request, soon
-from support.stage import DIRECTORY, WHOLE
+from support.stage import DIRECTORY
+from support.whole import WHOLE
 
 SERVICE = os.environ.get("SALLYPORT_FLEET_SERVICE", str(Path(VERIFIER).with_name("sallyportd")))
 PROMPT, AWAY = b"\x96", b"\x66"

@@ -18,7 +18,8 @@ from support.codes import totp
 from support.fleet import DONE, QUESTION, SECRET, backends, host_key, host_rows, seconds
 from support.machines import ENDS_WITH_US, run
 from support.service import attempt, request, soon
-from support.stage import network_of, rounds
+from support.stage import network_of
+from support.whole import rounds
 
 BASE32 = base64.b32encode(SECRET).decode()
 ACCEPTED = 0xA5

@@ -24,7 +24,7 @@ from support.fleet import (ACCEPTED, DATABASE_AWAY, DONE, QUESTION, REFUSED, SEC
 from support.machines import together
 from support.postgres import Server
 from support.service import attempt, soon
-from support.stage import WHOLE, rounds
+from support.whole import WHOLE, rounds
 
 BASE32 = base64.b32encode(SECRET).decode()
 CODES = ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"]

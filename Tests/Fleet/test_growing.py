@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from support.codes import totp
 from support.fleet import DONE, QUESTION, SECRET, backends, seconds
 from support.service import attempt, request
-from support.stage import rounds
+from support.whole import rounds
 
 BASE32 = base64.b32encode(SECRET).decode()
 ACCEPTED = b"\xa5"

@@ -31,7 +31,8 @@ from support.host import PASSWORD
 from support.logins import Load, code_of, enrolled, secret_of
 from support.machines import run
 from support.service import soon
-from support.stage import DIRECTORY, WHOLE, rounds
+from support.stage import DIRECTORY
+from support.whole import WHOLE, rounds
 
 # A whole login without typing, in seconds.
 LONGEST = 8
@@ -148,7 +149,7 @@ def test_nothing_is_accepted_twice_while_each_part_is_killed(cast, figure):
     assert load.slowest < LONGEST
 
 
-@pytest.mark.skipif(not WHOLE, reason="holds on a machine without other work: SALLYPORT_FLEET_WHOLE=1")
+@pytest.mark.skipif(not WHOLE, reason="holds on a machine without other work: SALLYPORT_WHOLE=1")
 def test_nobody_is_refused_while_one_verifier_after_the_other_is_started_again(cast, figure):
     names = [f"user{number}" for number in range(600)]
     enrolled(cast, names)

@@ -15,8 +15,8 @@ from support.fleet import ACCEPTED, DONE, REFUSED, TROUBLE
 from support.logins import Load, code_of, enrolled, secret_of
 from support.machines import ROOT, run
 from support.service import soon
-from support.stage import WHOLE, rounds
 from support.weather import Weather
+from support.whole import WHOLE, rounds
 
 # A call of the module, in seconds; beside other work nobody promises it.
 LONGEST = 5.5

@@ -1,6 +1,6 @@
 """A fleet over a database that Patroni keeps: leaders are switched over and killed while people log in.
 
-  Tests/Setup/setup patroni; SALLYPORT_FLEET_WHOLE=1 Tests/Fleet/run -k patroni    20 rounds
+  Tests/Setup/setup patroni; SALLYPORT_WHOLE=1 Tests/Fleet/run -k patroni    20 rounds
 
 test_patroni_replaces_leaders_and_nothing_is_accepted_twice
 """
@@ -11,7 +11,7 @@ import pytest
 
 from support.patroni import KeptPair, missing
 from support.service import soon
-from support.stage import WHOLE, rounds
+from support.whole import WHOLE, rounds
 from test_failover import Load, first_login, nothing_twice, people, verifies
 
 
@@ -19,7 +19,7 @@ from test_failover import Load, first_login, nothing_twice, people, verifies
 def kept(theatre):
     """The stage, with other servers for the time of a test."""
     if not WHOLE:
-        pytest.skip("without SALLYPORT_FLEET_WHOLE=1")
+        pytest.skip("without SALLYPORT_WHOLE=1")
     if missing():
         pytest.skip(f"missing: {' '.join(missing())}; Tests/Setup/setup patroni")
     usual = theatre.pair

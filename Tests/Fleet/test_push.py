@@ -20,7 +20,8 @@ import pytest
 from support.codes import totp
 from support.fleet import ACCEPTED, REFUSED, VERIFIER, host_key, host_rows, pin_of
 from support.logins import secret_of
-from support.stage import WHOLE, rounds
+from support.steps import broken_at
+from support.whole import WHOLE, rounds
 
 COMMAND = Path(VERIFIER).parent / "sallyport"
 BASE32 = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
@@ -148,7 +149,7 @@ def killed_at_each_step(host, verifier, people, begin, move, is_done, report, le
     for name, (call, nth) in zip(people, every if WHOLE else every[::max(1, len(every) // least)], strict=False):
         begin(name)
         typed = code()
-        killed = move(name, ["strace", "-f", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}"])
+        killed = move(name, broken_at(call, nth))
         assert killed.returncode != 0, (call, nth)
         here, there = host.accepts(name, typed), verifier.type(name, typed) == ACCEPTED
         assert not (here and there), (call, nth)

@@ -1,5 +1,5 @@
 """What was there before is put back: the tables in the same server, a server, the disk of a verifier. Codes that
-were accepted are typed again at each verifier. Those of the network are whole with SALLYPORT_FLEET_WHOLE=1 alone.
+were accepted are typed again at each verifier. Those of the network are whole with SALLYPORT_WHOLE=1 alone.
 
 test_a_dump_that_is_restored_makes_nothing_good_again
 test_a_recovery_to_a_point_in_time_makes_nothing_good_again
@@ -20,7 +20,8 @@ from support.fleet import ACCEPTED, DONE, REFUSED, SECRET, with_backup_codes
 from support.machines import together
 from support.postgres import Server
 from support.service import soon
-from support.stage import DIRECTORY, WHOLE
+from support.stage import DIRECTORY
+from support.whole import WHOLE
 from test_failover import all_accepted, people, verifies, with_codes
 
 CODES = ["7KMF2X9QD4TW0HZA", "M3PC8RV1KX5N6GDJ"]
@@ -68,7 +69,7 @@ def test_a_dump_that_is_restored_makes_nothing_good_again(fleet, how):
     assert fleet.sql("SELECT distrust & 1048575 FROM fleet") == [["1"]], "once, by both"
 
 
-whole = pytest.mark.skipif(not WHOLE, reason="without SALLYPORT_FLEET_WHOLE=1")
+whole = pytest.mark.skipif(not WHOLE, reason="without SALLYPORT_WHOLE=1")
 BEATS = "SELECT n FROM worker WHERE worker = 0 ORDER BY verifier"
 
 

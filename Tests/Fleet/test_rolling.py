@@ -18,7 +18,8 @@ from support.fleet import ACCEPTED, REFUSED, VERIFIER
 from support.host import MODULE
 from support.logins import code_of, enrolled
 from support.service import soon
-from support.stage import DIRECTORY, rounds
+from support.stage import DIRECTORY
+from support.whole import rounds
 
 FORMER = Path(os.environ.get("SALLYPORT_FORMER", ""))
 OLD_VERIFIER, OLD_SERVICE = FORMER / "sbin/sallyport-verifier", FORMER / "sbin/sallyportd"

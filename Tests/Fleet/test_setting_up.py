@@ -23,6 +23,7 @@ import pytest
 
 from support.fleet import VERIFIER
 from support.service import soon
+from support.steps import broken_at
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -102,9 +103,7 @@ def test_a_copy_of_the_keys_is_read_where_only_root_may_look(fleet, directory, t
 
 
 def killed(call, count, *words):
-    strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
-              "-e", f"inject={call}:signal=SIGKILL:when={count}"]
-    done = subprocess.run([*strace, VERIFIER, *words], capture_output=True, timeout=60)
+    done = subprocess.run([*broken_at(call, count), VERIFIER, *words], capture_output=True, timeout=60)
     return done.returncode in (-9, 137)
 
 

@@ -18,12 +18,6 @@ from support.service import request, soon
 
 DIRECTORY = "/etc/sallyport-verifier"
 GUESTS = ("web1", True), ("web2", False), ("tests", True)
-# The whole numbers of the requirements, which take long; else fewer rounds of the same.
-WHOLE = os.environ.get("SALLYPORT_FLEET_WHOLE", "") not in ("", "0")
-
-
-def rounds(whole, short):
-    return whole if WHOLE else short
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ import pytest
 
 from support.pam_driver import AUTH_ERR, SUCCESS, Crowd
 from support.sallyport import COMMAND, MODULE, our_line, reason, sallyport
-from support.steps import steps
+from support.steps import broken_at, steps
+from support.whole import STRIDE
 
 PROCESSES = 32
 CHANGING = ("mkdir", "mkdirat", "openat", "fchmod", "write", "pwrite64", "fsync", "flock", "fcntl",
@@ -120,11 +121,10 @@ def test_a_fault_at_any_system_call_leaves_whole_files_and_what_was_said_is_done
     places = calls(store, tmp_path / "strace", *more)
     assert {"fsync", "flock"} <= {name for name, _ in places}
     outcomes = {}
-    for name, nth in places:
+    for name, nth in places[::STRIDE]:
         shutil.rmtree(store.directory)
         shutil.copytree(kept, store.directory)
-        done = block(store, *more, prefix=(
-            "strace", "-o", "/dev/null", "-e", f"inject={name}:{fault}:when={nth}"))
+        done = block(store, *more, prefix=broken_at(name, nth, fault))
         left = files(store)
         if done.returncode == 0:
             assert len(left) == (0 if undo else 2), (name, nth, done.stdout, done.stderr)
@@ -134,5 +134,5 @@ def test_a_fault_at_any_system_call_leaves_whole_files_and_what_was_said_is_done
         assert again.returncode in ((0, 66) if undo else (0,)), (name, nth, again.stderr)
         assert len(files(store)) == (0 if undo else 2), (name, nth)
     assert [path.name for path in (store.directory / "users").iterdir()] == ["alice"]
-    figure(f"{fault} at {len(places)} system calls of {'block --undo' if undo else 'block'}: "
+    figure(f"{fault} at {len(places[::STRIDE])} system calls of {'block --undo' if undo else 'block'}: "
            f"then {outcomes} files")

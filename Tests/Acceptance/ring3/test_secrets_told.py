@@ -14,6 +14,7 @@ import re
 import pytest
 
 from support.sallyport import sallyport
+from support.whole import STRIDE
 
 pytestmark = pytest.mark.decisive
 
@@ -38,8 +39,10 @@ SHAPES = [
     "[{0}]\nstate = enabled", "[default]\n{0} = 1", "[default]\nstate = {0}",
     "[rule {0}]\n[rule {0}]", "# {0}\n{0}", "sallyport-{0}", "{0}\n\" RATE_LIMIT 3 30\n{0}",
 ]
+# In a part of them, too, each shape has markers, and each marker shapes.
 INPUTS = [(kind, shape, shape.format(marker) + "\n")
-          for (kind, marker), shape in itertools.product(MARKERS.items(), SHAPES)]
+          for (first, (kind, marker)), (second, shape) in itertools.product(
+              enumerate(MARKERS.items()), enumerate(SHAPES)) if (first + second) % STRIDE == 0]
 
 
 def verbs(file, store):
@@ -62,7 +65,7 @@ def verbs(file, store):
 
 @pytest.mark.parametrize("part", range(5))
 def test_no_message_repeats_a_secret_of_what_was_read(part, store, tmp_path):
-    assert len(INPUTS) > 200
+    assert len(INPUTS) * STRIDE > 200
     store.enroll()
     told = []
     for number, (kind, shape, text) in enumerate(INPUTS):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.sallyport import COMMAND, Store, sallyport
-from support.steps import steps
+from support.steps import broken_at, steps
 from test_disks import fill, mount
 
 TOUCHING = ("mkdirat", "mkdir", "openat", "openat2", "write", "pread64", "read", "fsync", "getdents64", "unlinkat")
@@ -20,10 +20,9 @@ def file_of(store):
     return store.directory / "acts" / time.strftime("%Y-%m", time.gmtime())
 
 
-def traced(report, *inject):
-    """`sallyport pass alice`, and its system calls."""
-    return subprocess.run(["strace", "-y", *inject, "-o", report, COMMAND, "pass", "alice", "--json"],
-                          capture_output=True, text=True, timeout=60, check=False)
+def give_pass(*before):
+    return subprocess.run([*before, COMMAND, "pass", "alice", "--json"], capture_output=True, text=True, timeout=60,
+                          check=False)
 
 
 def told():
@@ -40,7 +39,6 @@ class Scene:
     """A store, to which it can be set back, and the calls of `sallyport pass` that touch its acts."""
     store: Store
     saved: Path
-    report: Path
     before: list
     calls: list
 
@@ -49,7 +47,7 @@ class Scene:
         warned of)"""
         shutil.rmtree(self.store.directory)
         shutil.copytree(self.saved, self.store.directory, symlinks=True)
-        done = traced(self.report, "-e", f"inject={name}:{fault}:when={nth}")
+        done = give_pass(*broken_at(name, nth, fault))
         self.store.unlock()
         acts, warnings = told()
         assert acts[:len(self.before)] == self.before and acts[-1] == ("unlock", "done"), (name, nth, acts)
@@ -65,10 +63,10 @@ def scene(request, store, tmp_path):
     saved, report = tmp_path / "saved", tmp_path / "report"
     shutil.copytree(store.directory, saved, symlinks=True)
     before, _ = told()
-    assert traced(report).returncode == 0
+    assert give_pass("strace", "-y", "-o", report).returncode == 0
     calls = steps(report, "acts", TOUCHING)
     assert {"openat", "write", "fsync"} <= {name for name, _ in calls} and len(calls) >= 6, calls
-    return Scene(store, saved, report, before, calls)
+    return Scene(store, saved, before, calls)
 
 
 @pytest.mark.decisive

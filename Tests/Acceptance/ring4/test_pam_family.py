@@ -8,6 +8,7 @@ import pytest
 
 from support.hosts import DEBIAN, PAM_D, Sudo, as_user, converse
 from support.sallyport import COMMAND, sallyport
+from support.steps import broken_at
 
 pytestmark = pytest.mark.usefixtures("debian")
 PASSWORD_ALONE = ""
@@ -72,9 +73,7 @@ def test_only_one_of_them_is_told_of_by_doctor(store):
 
 
 def killed(call, count, words):
-    strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
-              "-e", f"inject={call}:signal=SIGKILL:when={count}"]
-    done = subprocess.run([*strace, COMMAND, *words], capture_output=True, timeout=60)
+    done = subprocess.run([*broken_at(call, count), COMMAND, *words], capture_output=True, timeout=60)
     return done.returncode in (-9, 137)
 
 

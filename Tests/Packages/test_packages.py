@@ -64,6 +64,10 @@ def test_the_documents_are_where_they_say(trees):
     [directory] = re.findall(r"^cd /(\S+/fail2ban) ", text, re.MULTILINE)
     assert {path.name for path in (trees["libpam-sallyport"] / directory).iterdir()} == {
         "filter.conf", "jail.conf"}
+    doc = trees["sallyport-verifier"] / "usr/share/doc/sallyport-verifier"
+    [directory] = re.findall(r"`/(\S+/examples/prometheus)`", (doc / "alerts.md").read_text())
+    assert {path.name for path in (trees["sallyport-verifier"] / directory).iterdir()} == {
+        "sallyport.rules.yml", "sallyport-dashboard.json"}
 
 
 def test_lintian_finds_no_errors_and_no_warnings(packages):

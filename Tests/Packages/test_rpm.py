@@ -107,7 +107,8 @@ def test_rpm_finds_every_file_as_it_was_packed(system):
     assert system.verify() == []
     files = set(system.have("-ql", *NAMES).split())
     assert {MODULE, "/usr/sbin/sallyportd", "/etc/pam.d/sallyport", "/etc/security/sallyport-gate",
-            "/etc/security/sallyport-gate-inner",
+            "/etc/security/sallyport-gate-inner", "/usr/share/doc/sallyport-verifier/alerts.md",
+            "/usr/share/doc/sallyport-verifier/examples/prometheus/sallyport.rules.yml",
             "/usr/share/selinux/packages/sallyport.cil"} <= files
     assert not any("pam-configs" in path or "init.d" in path for path in files)
     assert "system-auth" in (system.root / "etc/pam.d/sallyport").read_text()

@@ -131,7 +131,8 @@ import Testing
       "sallyport_fleet_verifier_clock_offset_seconds{verifier=\"one\"} 1.5",
       "sallyport_fleet_host_unseen_seconds{host=\"web \\\"1\\\"\"} 60",
       "sallyport_fleet_host_closed{host=\"web \\\"1\\\"\"} 0",
-      "sallyport_fleet_outcomes_of_a_day{outcome=\"wrong-code\"} 1", "sallyport_fleet_warnings 1",
+      "sallyport_fleet_outcomes_of_a_day{outcome=\"wrong-code\"} 1",
+      "sallyport_fleet_warnings{what=\"one-verifier\"} 1",
     ] { #expect(lines.contains(Substring(line)), "\(line)") }
     // Each has its help and its type, once, before its values.
     let names = lines.filter { !$0.hasPrefix("#") }.map { $0.prefix { $0 != "{" && $0 != " " } }

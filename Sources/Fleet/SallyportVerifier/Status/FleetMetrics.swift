@@ -1,3 +1,5 @@
+import Glibc
+
 /// The fleet in the text form of Prometheus, for a file that node_exporter's textfile collector
 /// reads.
 package struct FleetMetrics: Sendable {
@@ -10,6 +12,7 @@ package struct FleetMetrics: Sendable {
     func add(_ what: String, _ help: String, _ values: [Metrics.Value]) {
       metrics.add(what, .gauge, help: help, values)
     }
+    add("written_seconds", "When this was written, since 1970.", [("", "\(time(nil))")])
     add("up", "1 if the database can be reached.", [("", status == nil ? "0" : "1")])
     if let status {
       let facts = status.facts
@@ -44,7 +47,10 @@ package struct FleetMetrics: Sendable {
       add(
         "event_days", "For how many days to come the events have parts.",
         [("", "\(facts.eventDays ?? 0)")])
-      add("warnings", "Number of warnings of status.", [("", "\(status.warnings.count)")])
+      let kinds = Dictionary(grouping: status.warnings, by: \.what).sorted { $0.key < $1.key }
+      add(
+        "warnings", "Warnings of status by their keyword.",
+        kinds.map { (Self.label("what", $0.key), "\($0.value.count)") })
     }
     text = metrics.text
   }

@@ -17,6 +17,7 @@ struct Command: ParsableCommand {
     subcommands: [
       Init.self, Run.self, Status.self, Invite.self, FleetHosts.self, Revoke.self, Key.self,
       Config.self, Distrust.self, AdoptDatabase.self, Migrate.self, ForgetPerson.self,
+      Backup.self,
     ])
 }
 
@@ -345,6 +346,11 @@ extension Common {
   /// What was revoked.
   var pathOfRevoked: String { directory + "/revoked" }
 
+  /// How far the verifier of this name has seen the database.
+  func memory(of name: String) -> String {
+    directory + "/seen." + name.replacing("/", with: "_")
+  }
+
   /// The verifiers' TLS key.
   func readIdentity() throws -> Identity {
     try using(pathOfIdentity) { (path) throws(PrivateFile.Fault) in try Identity.read(at: path) }
@@ -356,7 +362,7 @@ extension Common {
   ) throws -> Database {
     let (key, words) = (try readKey(), try words())
     let incarnation = isBound ? IncarnationFile(at: directory + "/incarnation") : nil
-    let memory = isBound ? directory + "/seen." + name.replacing("/", with: "_") : nil
+    let memory = isBound ? memory(of: name) : nil
     return try rethrow(
       { () throws(ServiceError) in
         try Database(

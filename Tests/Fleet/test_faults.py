@@ -113,7 +113,7 @@ def test_doctor_names_each_fault_of_a_host(cast, preload):
     before = told()["store-file-system"]
     assert "NFS" not in before
     words.append(preload("nfs"))
-    assert "a code could be used once on each machine" in told()["store-file-system"] != before
+    assert "each machine accepts the same code once" in told()["store-file-system"] != before
     words.clear()
     planted.shows("fleet-unserved", "does not listen", host.kill, host.start)
     right = machine.read(CONF).decode()

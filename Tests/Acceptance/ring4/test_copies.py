@@ -191,7 +191,7 @@ def test_what_was_used_on_the_original_is_refused_on_the_copy(store, services):
     until = re.search(r"^Codes are accepted again at (\S+)\.$", done.stdout, re.M)[1]
     told = found(store, "user-ahead")
     assert told["severity"] == "warning" and told["text"].startswith(
-        f"codes of alice wait until {until} (prepare --new-machine,")
+        f"codes of alice are refused until {until} (prepare --new-machine,")
     assert "backup codes work" not in told["text"] and "resync" not in json.dumps(told)
     end = datetime.datetime.fromisoformat(until.replace("Z", "+00:00")).timestamp()
     assert 300 < end - begun <= 331 + time.time() - begun
@@ -261,7 +261,7 @@ def test_one_that_cannot_be_read_is_told_and_the_others_are_taken_over(store, se
     assert done.returncode == 65 and "sallyport: bob: " in done.stderr, done.stderr
     assert "\nhint: sallyport enroll bob --force  # replaces it\n" in done.stderr
     told = found(store, "store-machine")
-    assert told["severity"] == "warning" and "bob could not be taken over" in told["text"]
+    assert told["severity"] == "warning" and "prepare could not take over bob" in told["text"]
     with Driver(services) as driver:
         assert driver.login("login", "alice", enrollment.backup_codes[0]).result == AUTH_ERR
         # As at each start of sshd: what was made after the first time stays.

@@ -200,7 +200,7 @@ def told(path, text):
 
 
 RULE = "[rule r]\nmatch_group = {}\nenrollment = refuse\n"
-NOT_SEEN = "a source in nsswitch.conf may list nobody, and no account that is found here is in it"
+NOT_SEEN = "no account that is found here is in it, and a source in nsswitch.conf may list nobody"
 
 
 def test_a_rule_on_a_group_that_lists_nobody_is_told_of_as_it_is(directory, store, tmp_path):
@@ -208,7 +208,7 @@ def test_a_rule_on_a_group_that_lists_nobody_is_told_of_as_it_is(directory, stor
     directory.online()
     directory.cache(TELLS, ignore_group_members=True)
     path = tmp_path / "sallyport.conf"
-    unseen = [f"{path}:2: warning: who is in group admins is not seen: {NOT_SEEN}"]
+    unseen = [f"{path}:2: warning: the members of group admins are not known: {NOT_SEEN}"]
     assert told(path, RULE.format("admins")) == unseen
     store.enroll("dora")
     assert told(path, RULE.format("admins")) == unseen

@@ -39,7 +39,7 @@ def test_status_of_a_person_of_this_machine_asks_it_nothing(away, store):
 def test_pam_enable_says_that_its_people_are_not_seen(away, store):
     store.enroll(allow_missing=False)
     done = sallyport("pam", "enable", "sudo", "--dry-run")
-    warning = "warning: people of a directory are not seen here, since it does not answer: getpwent: "
+    warning = "warning: a directory does not answer, so its people are not seen here: getpwent: "
     assert done.returncode == 0 and warning in done.stderr, done.stderr
 
 

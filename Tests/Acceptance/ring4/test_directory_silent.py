@@ -54,7 +54,7 @@ def test_pam_enable_does_not_wait_for_it_and_names_who_is_unseen(silent, figure)
     done = run(figure, silent, "pam", "enable", "sudo", "--dry-run")
     assert done.returncode == 0
     assert (
-        "warning: people of a directory are not seen here, since it does not answer: no answer of sss "
+        "warning: a directory does not answer, so its people are not seen here: no answer of sss "
         f"within 5 s; enrolled and not found: {NAMES}" in done.stderr), done.stderr
 
 

@@ -241,15 +241,15 @@ import Testing
   @Test(arguments: [
     (
       "[rule web]\nmatch_service = sshd\nguess_budget = 0.1 %\n",
-      "3: warning: guess_budget: [rule web], 0.1%, slows wrong codes for the built-in value too"
+      "3: warning: guess_budget: [rule web], 0.1%, also limits wrong codes under the built-in value"
     ),
     (
       "[default]\nguess_budget = 0.5 %\n[rule web]\nmatch_origin = local\nguess_budget = 10 %\n",
-      "2: warning: guess_budget: [default], 0.5%, slows wrong codes for [rule web] too"
+      "2: warning: guess_budget: [default], 0.5%, also limits wrong codes under [rule web]"
     ),
     (
       "[rule web]\nmatch_service = sshd\nguess_budget = 10 %\n",
-      "3: warning: guess_budget: the built-in value, 1%, slows wrong codes for [rule web] too"
+      "3: warning: guess_budget: the built-in value, 1%, also limits wrong codes under [rule web]"
     ),
     ("[rule web]\nmatch_user = root\nguess_budget = 0.1 %\n", ""),
     ("[rule web]\nmatch_service = sshd\nguess_budget = 0.1 %\nstate = disabled\n", ""),

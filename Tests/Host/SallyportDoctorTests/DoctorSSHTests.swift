@@ -342,7 +342,7 @@ struct SSHCase: CustomTestStringConvertible {
       found.first { $0.severity == .warning }?.fixes == [
         .meant(["ansible:sshd", "git:sshd"]),
         .advice(parts: [
-          "or sallyport enroll, which needs a person,", "then", "sallyport pam enable sshd",
+          "or, for a person,", "sallyport enroll NAME,", "then", "sallyport pam enable sshd",
         ]),
       ])
     // A step on the way.

@@ -73,7 +73,8 @@ struct StackCase: CustomTestStringConvertible {
         + "auth [success=2 default=die] pam_sss.so use_first_pass\n"
         + "auth required pam_sallyport.so\nauth [success=1 default=ignore] pam_permit.so\n"
         + "auth requisite pam_deny.so\nauth required pam_permit.so" + ends,
-      wrong: ["stack-jumped-over error"], effect: .locksOut("whom pam_sss.so lets pass from sshd")),
+      wrong: ["stack-jumped-over error"],
+      effect: .locksOut("everybody whom pam_sss.so lets pass, from sshd")),
     StackCase(
       name: "root passes, everybody else jumps over our line onto the refusal",
       stack: "auth sufficient pam_rootok.so\nauth [success=1 default=ignore] pam_unix.so\n"

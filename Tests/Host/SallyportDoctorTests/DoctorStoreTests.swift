@@ -290,8 +290,8 @@ import Testing
     let diagnosis = Healthy.diagnosis { $0.store.users[0].waits = (7200, 0) }
     let found = diagnosis.findings.first { $0.id == "user-throttled" }
     #expect(
-      found?.text == "alice has no tries left from known places, next try in 2 h, and backup codes "
-        + "work: was it a stranger?")
+      found?.text == "alice has no tries left from known places, next try in 2 h; backup codes "
+        + "work; was it a stranger?")
     #expect(found?.fixes.first == .command("sallyport unlock alice"))
   }
 }

@@ -93,7 +93,7 @@ import Testing
   @Test func `of accounts without a code it can be said that it is meant`() throws {
     let meant = Fix.meant(["bot:sudo"])
     #expect(
-      meant.text == "if it is meant: without_code = bot:sudo in [default], by sallyport config edit"
+      meant.text == "to allow it: without_code = bot:sudo in [default], by sallyport config edit"
     )
     // Asked for a password that it does not have, a robot would be locked out.
     #expect(try found("bot ALL=(ALL) NOPASSWD: ALL\n")[0].fixes.first == meant)

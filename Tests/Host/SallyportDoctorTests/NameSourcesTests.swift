@@ -68,7 +68,7 @@ import Testing
       "/etc/security/sallyport.conf", "[a]\nmatch_group = wheel\n\n[b]\nmatch_group = ops\n")
     let told = PolicyText.unsureGroups(on: fake.machine)
     #expect(told.count == 1)
-    let start = "/etc/security/sallyport.conf:5: who is not in group ops "
+    let start = "/etc/security/sallyport.conf:5: SSSD does not say who is outside of group ops,"
     #expect(told.first?.hasPrefix(start) == true)
     try fake.write("/etc/sssd/sssd.conf", "user_attributes = +initgrExpireTimestamp\n")
     #expect(PolicyText.unsureGroups(on: fake.machine).isEmpty)

@@ -180,11 +180,11 @@ extension Remedy {
     if !isEnrolled, verdict == .withoutCode(.keyAlone), location?.file == SSHStage.path {
       // The block of robots, who have no phone.
       let words = users.map { Purpose.word($0, service) }.joined(separator: ", ")
-      found = .see(["if it is meant:", "without_code = \(words)"])
+      found = .see(["to allow it:", "without_code = \(words)"])
     } else if !isEnrolled, known != nil, verdict.needsEnrollmentFirst {
       let first =
         adoption().map { [Remedy.samePerson, $0 + ","] }
-        ?? ["of a person:", sallyportCommand("enroll", on: [user]) + ","]
+        ?? ["for a person:", sallyportCommand("enroll", on: [user]) + ","]
       found = .see(first + ["then", found.step])
     } else if found == .command(sallyportCommand("enroll", on: [user])), let adoption = adoption() {
       found = .see([Remedy.samePerson, adoption])

@@ -36,8 +36,8 @@ extension Context {
       "the level of \(whose) stays without a uid, and lets nobody in: there is no "
         + "such account now, and a directory may be away; then: \(prepare)"
     case .exempt:
-      "the level of \(whose) has no uid yet, and lets nobody in; if the account is still the one "
-        + "that was meant: \(prepare)"
+      "the level of \(whose) has no uid yet, and lets nobody in; if this is still the right "
+        + "account: \(prepare)"
     case .trouble(let trouble):
       "the level of \(whose) stays without a uid: " + Message(trouble, at: invocation).text
     }

@@ -113,7 +113,7 @@ extension AccessFacts {
   package var unseenPeople: String? {
     let names = enrollments.keys.filter { accounts[$0] == nil }.sorted()
     if let unlistable {
-      return "people of a directory are not seen here, since it does not answer: \(unlistable)"
+      return "a directory does not answer, so its people are not seen here: \(unlistable)"
         + (names.isEmpty ? "" : "; enrolled and not found: \(listed(names))")
     }
     guard !NameSources(of: "passwd", on: machine).areLocal else { return nil }
@@ -195,7 +195,7 @@ extension AccountFacts.Gap {
   fileprivate var text: String {
     switch self {
     case .unread(let path, let reason): reason.isEmpty ? "\(path) cannot be read" : reason
-    case .cut(let path): "\(path): its end was not read"
+    case .cut(let path): "\(path): only its beginning was read"
     case .unlisted(let sources): "accounts of \(listed(sources)), which may list nobody"
     case .unlistable(let reason): "the account database: \(reason)"
     case .tooManyNames(let most): "more than \(most) names that no source lists"

@@ -43,8 +43,8 @@ struct DaemonFindings {
   private var healthy: String {
     let answering = [daemon.root, daemon.anyUsers, daemon.session].filter { $0.answer == .right }
     return answering.isEmpty
-      ? "it does not run, and no service here asks it"
-      : "it answers on \(answering.map(\.path).joined(separator: " and "))"
+      ? "sallyportd does not run, and no service here asks it"
+      : "sallyportd answers on \(answering.map(\.path).joined(separator: " and "))"
   }
 
   // MARK: what is not there
@@ -55,8 +55,8 @@ struct DaemonFindings {
     let verb = dependent.count == 1 ? "does" : "do"
     return .error(
       "daemon-missing", area,
-      "\(listed(dependent)) \(verb) not run as root, and sallyportd, which would check their "
-        + "codes, is not there", fixes: [start],
+      "\(listed(dependent)) \(verb) not run as root, so sallyportd has to check their codes, but "
+        + "nobody listens on \(daemon.anyUsers.path)", fixes: [start],
       effect: .locksOut("everybody from \(listed(dependent))"))
   }
 
@@ -94,7 +94,7 @@ struct DaemonFindings {
     daemon.rootGaps.map { gap in
       .warning(
         "helpdesk-unclear", area,
-        "the helpdesk helps nobody, since it cannot be found out who may become root: \(gap)",
+        "the helpdesk helps nobody: sallyport-session cannot find out who may become root: \(gap)",
         fixes: [.advice("sallyport-session(8), THE HELPDESK")])
     }
   }
@@ -138,7 +138,8 @@ struct DaemonFindings {
     }
     guard facts.owner != 0 || facts.isOthersToWrite else { return nil }
     return problem(
-      "daemon-directory", "users other than root can change \(path), and so who is asked",
+      "daemon-directory",
+      "users other than root can change \(path), and with it the sockets of sallyportd",
       [.command("chown root:root \(path) && chmod 0755 \(path)")], for: callers + dependent)
   }
 
@@ -150,7 +151,7 @@ struct DaemonFindings {
     case .seen(let file) where !file.isSocket:
       return [
         problem(
-          "daemon-kind", "\(path) is not a socket: all who would ask there are refused",
+          "daemon-kind", "\(path) is not a socket: each program that asks there is refused",
           [.command("rm -r \(path)")], for: users)
       ]
     case .seen(let file):

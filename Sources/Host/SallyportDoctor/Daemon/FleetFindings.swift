@@ -45,17 +45,18 @@ struct FleetFindings {
     case .foreign:
       unverified(
         "fleet-foreign", verifier, canVerify,
-        fix: "sallyport fleet leave and join, where the verifiers have new keys")
+        fix: "if the verifiers have new keys: sallyport fleet leave, then sallyport fleet join")
     case .stranger:
       unverified(
         "fleet-unknown", verifier, canVerify,
-        fix: "there: sallyport-verifier hosts, and status")
+        fix: "on that verifier: sallyport-verifier hosts; sallyport-verifier status")
     case .revoked:
       unverified(
-        "fleet-revoked", verifier, canVerify, fix: "sallyport fleet leave, then join")
+        "fleet-revoked", verifier, canVerify,
+        fix: "sallyport fleet leave, then sallyport fleet join")
     case .away:
       unverified(
-        "fleet-verifier", verifier, canVerify, fix: "there: sallyport-verifier status")
+        "fleet-verifier", verifier, canVerify, fix: "on that verifier: sallyport-verifier status")
     }
   }
 
@@ -90,8 +91,8 @@ struct FleetFindings {
   private var noBreakGlass: Finding {
     Finding.warning(
       "fleet-no-break-glass", area,
-      "nobody can become root here while no verifier can be asked: no account of this machine "
-        + "that may is enrolled here, and kept here by a rule",
+      "nobody can become root here while no verifier answers: no account that may become root is "
+        + "enrolled on this machine and has a rule with verification = local",
       fixes: [
         .advice("sallyport enroll NAME"),
         .advice(parts: [
@@ -106,8 +107,8 @@ struct FleetFindings {
     let shown = listed(names.map { printable($0.utf8, limit: 64) }, 1)
     return .warning(
       "fleet-unasked", area,
-      "enrolled on this machine, where nobody asks it since the policy has verification = "
-        + "fleet: \(shown); refused unless the fleet has them too",
+      "the policy says verification = fleet, so logins do not use the enrollments on this machine "
+        + "of: \(shown); who is not enrolled in the fleet too is refused",
       fixes: [
         .command("sallyport fleet push --all"),
         .advice("or sallyport config edit: a rule with verification = local"),
@@ -160,7 +161,7 @@ struct FleetFindings {
     }
     return .error(
       "fleet-file", area,
-      "users other than root can change \(Self.file), and so what verifies codes",
+      "users other than root can change \(Self.file), which names the verifiers",
       fixes: [.command("chown root:root \(Self.file) && chmod 0644 \(Self.file)")],
       effect: daemon.isFleet ? .locksOut(whom) : nil)
   }
@@ -168,7 +169,8 @@ struct FleetFindings {
   /// What takes its use from a key.
   private var renewal: String {
     daemon.isBuiltWithFleet
-      ? "sallyport fleet join makes another" : "on a verifier, sallyport-verifier revoke"
+      ? "sallyport fleet leave, then sallyport fleet join, makes another"
+      : "on a verifier, sallyport-verifier revoke NAME"
   }
 
   private var keyRights: Finding? {

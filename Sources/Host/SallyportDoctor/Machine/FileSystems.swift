@@ -30,7 +30,7 @@ enum FileSystemKind: UInt32 {
       )
     case .nfs, .cifs, .smb2, .ninep, .fuse:
       (
-        "a code could be used once on each machine, and nobody gets in while it does not answer",
+        "each machine accepts the same code once, and nobody gets in while it does not answer",
         "put the store on a disk of this machine"
       )
     }

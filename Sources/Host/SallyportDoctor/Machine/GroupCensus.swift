@@ -43,7 +43,7 @@ package final class GroupCensus {
   /// Asks no name service.
   func unsureness(of name: String) -> String? {
     guard let silence, !ownGroups.contains(name) else { return nil }
-    return "who is not in group \(printable(name.utf8)) is never known, so that a rule on it "
+    return "SSSD does not say who is outside of group \(printable(name.utf8)), so a rule on it "
       + "tightens for all accounts of SSSD: \(silence)"
   }
 
@@ -79,8 +79,8 @@ package final class GroupCensus {
     return isSure
       ? RuleName.Flaw(text: "no account is found in group \(shown)")
       : RuleName.Flaw(
-        text: "who is in group \(shown) is not seen: a source in nsswitch.conf may list nobody, "
-          + "and no account that is found here is in it", doubt: .mayBeAway)
+        text: "the members of group \(shown) are not known: no account that is found here is in "
+          + "it, and a source in nsswitch.conf may list nobody", doubt: .mayBeAway)
   }
 
   @unsafe private func listsAnAccount(_ group: UnsafeMutablePointer<group>) -> Bool {

@@ -44,9 +44,9 @@ extension PolicyText {
     guard let least = all.min(by: { $0.budget < $1.budget }) else { return [] }
     let slowed = all.filter { $0.budget > least.budget && ($0.hasPlace || least.hasPlace) }
     guard let first = slowed.first else { return [] }
-    let text = "guess_budget: \(least.name), \(least.percent ?? "1%"), slows wrong codes for"
+    let text = "guess_budget: \(least.name), \(least.percent ?? "1%"), also limits wrong codes"
     let others = slowed.map(\.name).joined(separator: ", ")
-    return [("\(text) \(others) too", least.line > 0 ? least.line : first.line)]
+    return [("\(text) under \(others)", least.line > 0 ? least.line : first.line)]
   }
 
   private func budgets() -> [BudgetSection] {

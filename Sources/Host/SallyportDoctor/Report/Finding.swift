@@ -191,7 +191,7 @@ package struct Fix: Equatable, Encodable {
   /// `words`: of `without_code`.
   static func meant(_ words: [String]) -> Fix {
     .advice(parts: [
-      "if it is meant:", "without_code = \(words.joined(separator: ", "))", "in [default],",
+      "to allow it:", "without_code = \(words.joined(separator: ", "))", "in [default],",
       "by sallyport config edit",
     ])
   }

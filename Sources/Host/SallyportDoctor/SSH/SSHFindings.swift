@@ -55,9 +55,9 @@ struct SSHFindings {
     guard !["", "no"].contains(settings["persourcepenalties"]) else { return nil }
     return .ok(
       "ssh-penalties", area,
-      "after some refusals sshd drops everybody from that address for a while, right codes too",
+      "after some refusals sshd keeps an address out for a while, also with a right code",
       fixes: [
-        .advice("of an address that many share: PerSourcePenaltyExemptList in sshd_config(5)")
+        .advice("for an address that many share: PerSourcePenaltyExemptList in sshd_config(5)")
       ])
   }
 

@@ -96,7 +96,8 @@ package struct SSHPlan {
     let ways = now.ways
     guard ways.contains(where: { !$0.isWithoutPrompt }) else {
       throw SSHTrouble(
-        .usage, "sshd takes keys and no passwords: say what it is to ask for", hints: keyHints)
+        .usage, "sshd takes keys and no passwords: choose with --sshd what it asks for",
+        hints: keyHints)
     }
     guard ways.allSatisfy({ $0.contains("publickey") }) else { return .passwordCode }
     return hasAfterKey ? .keyCode : .keyPasswordCode
@@ -219,7 +220,7 @@ extension Machine {
     case .seen(let text):
       if let stage = SSHStage(text: text) { return stage }
       throw SSHTrouble(
-        .exists, "\(SSHStage.path) is not as this command writes it, and was left as it is",
+        .exists, "\(SSHStage.path) is not as this command writes it: it was not changed",
         hints: ["rm \(SSHStage.path)  # if nobody needs it", SSHTrouble.byHand])
     }
   }
@@ -231,7 +232,7 @@ extension SSHSettings {
   fileprivate func needPasswords(for method: SSHMethod) throws(SSHTrouble) {
     guard !ways.contains(["password"]), !ways.contains(["keyboard-interactive"]) else { return }
     throw SSHTrouble(
-      .usage, "sshd lets nobody in by a password alone, as \(method.rawValue) needs it",
+      .usage, "\(method.rawValue) needs an sshd that takes a password alone, and this one does not",
       hints: SSHPlan.keyHints)
   }
 

@@ -122,7 +122,8 @@ package struct RunningSSHD {
       machine.text("/proc/\(process)/comm").value == "sshd\n"
     else { return nil }
     if kill(process, SIGHUP) != 0 {
-      throw .notReloaded("process \(process) cannot be told: errno \(errno); \(fate)")
+      throw .notReloaded(
+        "sshd (process \(process)) cannot be told to reload: errno \(errno); \(fate)")
     }
     return process
   }

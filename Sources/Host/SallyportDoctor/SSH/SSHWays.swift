@@ -111,7 +111,7 @@ struct SSHWays {
       .map { Purpose.word(String($0), "sshd") }
     return [
       .meant(words),
-      .advice(parts: ["or sallyport enroll, which needs a person,", "then", SSHWays.again]),
+      .advice(parts: ["or, for a person,", "sallyport enroll NAME,", "then", SSHWays.again]),
     ]
   }
 

@@ -87,8 +87,8 @@ struct StackFindings {
     case .jumpedOver(_, _, let module):
       row(
         "stack-jumped-over", found,
-        fixes: [.advice("make that jump one longer, or put this line where no jump counts it")],
-        effect: .locksOut("whom \(module) lets pass from \(name)"))
+        fixes: [.advice("make that jump one longer, or move this line out of its reach")],
+        effect: .locksOut("everybody whom \(module) lets pass, from \(name)"))
     case .askedTwice(let first, _):
       row(
         "stack-twice", found, fixes: [.advice("remove this line, or the one at \(first.text)")])
@@ -237,7 +237,7 @@ struct StackFindings {
     let what = line.goesOnWithoutKey ? "takes no key" : "refuses everybody"
     return .error(
       "stack-after-key", area,
-      "after-key \(what) in \(name), which sshd_services of the policy does not name",
+      "after-key \(what) in \(name): sshd_services of the policy does not name \(name)",
       location: line.location,
       fixes: [.advice("give \(name) lines that do not come from this file, without after-key")],
       effect: line.goesOnWithoutKey ? .locksOut("those without a password from \(name)") : nobody)
@@ -256,7 +256,9 @@ struct StackFindings {
     else { return nil }
     return row(
       "stack-ignore", found,
-      fixes: [.advice("auth required pam_permit.so after it, behind a forced key only")],
+      fixes: [
+        .advice("only where sshd asks for a key first: auth required pam_permit.so after this line")
+      ],
       effect: .locksOut(
         isRemembering
           ? "anyone whose origin is remembered, from \(name)" : "the unenrolled from \(name)"))

@@ -48,7 +48,7 @@ struct NoteFindings {
       return nil
     }
     return .ok(
-      "note-enrolled", .people, "\(shown(name)) is exempt, but enrolled, and is asked for a code",
+      "note-enrolled", .people, "\(shown(name)) is exempt but enrolled, so logins ask for a code",
       fixes: [
         .advice(parts: [
           "sallyport unenroll \(shellQuoted(name)),", "to be asked for no code",
@@ -66,17 +66,17 @@ struct NoteFindings {
       switch note.uid {
       case nil:
         (
-          "the note has no uid yet; if the account is still the one that was meant",
+          "the note has no uid yet; if this is still the right account, prepare adds it",
           Invocation(verb: "prepare", store: option).command("prepare")
         )
       case UserNote.noUID:
         ("there was no such account when the note got its uid", exempt.command("exempt"))
       case let uid?:
-        ("that was set for uid \(uid), and the account has \(found)", exempt.command("exempt"))
+        ("it was set for uid \(uid), and the account has uid \(found)", exempt.command("exempt"))
       }
     return .warning(
       "note-other-uid", .people,
-      "\(shown(name)) is exempt by name, but not let in unenrolled: \(why)",
+      "\(shown(name)) is exempt by name, but this has no effect: \(why)",
       fixes: [.command(fix), .command(exempt.command("exempt", "--undo"))])
   }
 
@@ -88,7 +88,7 @@ struct NoteFindings {
     let heir =
       uid == nil
       ? "the note has no uid and lets nobody in"
-      : "a new account with this name and uid gets that too"
+      : "a new account with this name and uid would be exempt too"
     return .unseen(
       "note-unseen", .people,
       "\(whose) is exempt and is not found: deleted, or a source of accounts in "
@@ -112,11 +112,11 @@ struct NoteFindings {
     let undo = Invocation(verb: "require", user: name, store: option).command("require", "--undo")
     return .warning(
       "note-renamed", .people,
-      "\(shown(name)) has to enroll, and there is no such account: \(shown(holder)) has the uid, "
-        + "and has to enroll for it", fixes: [.command("\(require) && \(undo)")],
+      "\(shown(name)) has to enroll, but there is no such account; \(shown(holder)) has its uid, "
+        + "so \(shown(holder)) has to enroll", fixes: [.command("\(require) && \(undo)")],
       ofUser: Finding.OfUser(
         name: shown(name), before: "",
-        after: "have to enroll, and have no account: others have their uids, and have to for that")
+        after: "have to enroll, but have no account; others have their uids, and have to enroll")
     )
   }
 
@@ -137,11 +137,11 @@ struct NoteFindings {
       .command(verb, "--undo")
     return .warning(
       "note-no-account", .people,
-      "\(shown(name)) \(what), and there is no such account: \(heir) gets that too",
+      "\(shown(name)) \(what), but there is no such account; this would also hold for \(heir)",
       fixes: [.command(undo)],
       ofUser: Finding.OfUser(
         name: shown(name), before: "",
-        after: "\(plural), and have no account (\(heir) gets that too)"))
+        after: "\(plural), but have no account (this would also hold for \(heir))"))
   }
 
   private func shown(_ name: String) -> String { printable(name.utf8, limit: 255) }

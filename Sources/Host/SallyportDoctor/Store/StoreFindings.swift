@@ -84,8 +84,8 @@ struct StoreFindings {
     if parts.isEmpty, !store.notTakenOver.isEmpty {
       return .warning(
         "store-machine", area,
-        "this store was made on another machine, and \(listed(store.notTakenOver, 3)) could not be "
-          + "taken over: once that is mended, codes used there are good here",
+        "this store was made on another machine, and prepare could not take over "
+          + "\(listed(store.notTakenOver, 3)): codes used there are good here once it can be read",
         fixes: [sallyport("prepare", nil, "--new-machine")])
     }
     if parts.isEmpty {
@@ -185,8 +185,8 @@ struct StoreFindings {
     }
     return .warning(
       "store-copy-on-write", area,
-      "\(counted(copied.count, "state")) would be copied at each write, such as "
-        + "\(first.directory): on a full disk those users cannot log in",
+      "the file system would copy \(counted(copied.count, "state")) at each write, such as "
+        + "\(first.directory): on a full disk these users cannot log in",
       fixes: [first.name.map { sallyport("enroll", $0, "--force") } ?? .advice("lsattr -R")])
   }
 
@@ -265,14 +265,14 @@ struct StoreFindings {
   private func ahead(_ user: UserFacts, _ name: String) -> Finding? {
     guard let until = user.aheadUntil else { return nil }
     let time = CalendarDate(until, inUTC: true)?.internetText ?? "\(until.seconds)"
-    let help = user.backupCodesLeft > 0 ? ", backup codes work" : ""
+    let help = user.backupCodesLeft > 0 ? "; backup codes work" : ""
     if user.isPaused {
       let why = "(prepare --new-machine, a damaged state, or the clock was ahead)"
       return .warning(
-        "user-ahead", area, "codes of \(name) wait until \(time) \(why)\(help)",
+        "user-ahead", area, "codes of \(name) are refused until \(time) \(why)\(help)",
         fixes: help.isEmpty ? [sallyport("backup-codes", name, "--regenerate")] : [],
         ofUser: Finding.OfUser(
-          name: name, before: "codes of ", after: "wait for some minutes \(why)"))
+          name: name, before: "codes of ", after: "are refused for some minutes \(why)"))
     }
     return .error(
       "user-ahead", area,
@@ -302,8 +302,8 @@ struct StoreFindings {
     let what = "backup codes" + (user.usesCounters ? ", passes and counters" : " and passes")
     return .warning(
       "user-restored", area,
-      "the state of \(name) was restored from a copy: \(what) used since that was made are "
-        + "valid again; who is blocked, and the acts of the log, are perhaps those of then too",
+      "the state of \(name) was restored from a copy: \(what) used since the copy was "
+        + "made are valid again; blocks and the acts of the log may be as old as the copy",
       fixes: [
         user.usesCounters
           ? sallyport("enroll", name, "--force") : sallyport("backup-codes", name, "--regenerate")
@@ -311,7 +311,7 @@ struct StoreFindings {
         + [sallyport("list", nil, "--blocked")],
       ofUser: Finding.OfUser(
         name: name, before: "the states of ",
-        after: "were restored from a copy (\(what) used since it was made are valid again)"))
+        after: "were restored from a copy (\(what) used since then are valid again)"))
   }
 
   private func throttled(_ user: UserFacts, _ name: String) -> Finding? {
@@ -321,8 +321,8 @@ struct StoreFindings {
     let next = wait.map { "next try in \(durationText($0))" } ?? "no more are accepted"
     return .warning(
       "user-throttled", area,
-      "\(name) has no tries left from \(places), \(next), and backup codes work: was it a "
-        + "stranger?", fixes: [sallyport("unlock", name)],
+      "\(name) has no tries left from \(places), \(next); backup codes work; was it a stranger?",
+      fixes: [sallyport("unlock", name)],
       ofUser: Finding.OfUser(
         name: name, before: "", after: "have no tries left from \(places) (a stranger?)"))
   }

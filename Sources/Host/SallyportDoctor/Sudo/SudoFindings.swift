@@ -63,8 +63,8 @@ struct SudoFindings {
       guard lines.enrolls else { return nil }
       return made(
         "sudo-session", .warning,
-        "without sudo's session phase no line guards against a "
-          + "missing account line", at: entry)
+        "sudo opens no session, so no session line notices that an account line is missing",
+        at: entry)
     case .endlessTicket:
       return made("sudo-ticket", .warning, "sudo asks once and then never again", at: entry)
     case .otherAccount(let word): return otherAccount(word, entry)

@@ -102,12 +102,12 @@ import Testing
       Issue.record("a command could be pasted for a robot")
       return
     }
-    #expect(parts.prefix(3) == ["of a person:", "sallyport enroll bob,", "then"])
+    #expect(parts.prefix(3) == ["for a person:", "sallyport enroll bob,", "then"])
     if verdict == .withoutCode(.keyAlone) {
       #expect(
         folded(parts, 69)
           == [
-            "of a person: sallyport enroll bob, then", "sallyport pam enable sshd --sshd match",
+            "for a person: sallyport enroll bob, then", "sallyport pam enable sshd --sshd match",
           ])
     }
     if case .see(let other) = remedy(verdict) { Issue.record("\(other)") }
@@ -123,7 +123,7 @@ import Testing
     // A robot that is enrolled would be asked for a code from the next change on.
     #expect(
       remedy(.withoutCode(.keyAlone), at: ours, isEnrolled: false)
-        == .see(["if it is meant:", "without_code = bob:sudo"]))
+        == .see(["to allow it:", "without_code = bob:sudo"]))
     let other = FileLocation(file: "/etc/ssh/sshd_config", line: 3)
     #expect(
       remedy(.withoutCode(.keyAlone), at: other, isEnrolled: false) == .edit(other.text))

@@ -33,8 +33,7 @@ import Testing
     #expect(
       text.contains(
         "warning the states of 10 users were restored from a copy (backup codes and passes used "
-          + "since it was "
-          + "made are valid again): alice, bob and 8 more # sallyport backup-codes alice"))
+          + "since then are valid again): alice, bob and 8 more # sallyport backup-codes alice"))
     #expect(text.contains("warning the state of u3 was restored from a copy:"))
     #expect(lines.contains("0 errors, 11 warnings."))
     #expect(diagnosis.findings.count { $0.id == "user-restored" } == 11)

@@ -77,7 +77,7 @@ import Testing
       }
     }
     let found = diagnosis.findings.filter { $0.id == "note-enrolled" }
-    #expect(found.map(\.text) == ["alice is exempt, but enrolled, and is asked for a code"])
+    #expect(found.map(\.text) == ["alice is exempt but enrolled, so logins ask for a code"])
     #expect(found.first?.severity == .ok)
     #expect(
       Report(diagnosis: diagnosis, hasMarks: false, width: 80).text.contains("alice is exempt, but")

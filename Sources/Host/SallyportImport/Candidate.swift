@@ -97,13 +97,13 @@ package struct Remark: Hashable, Sendable {
 
   /// In steps or counters.
   package static func windowNarrowed(theirs: Int, ours: Int) -> Remark {
-    Remark("window-narrowed", "codes up to \(theirs) off were accepted, here up to \(ours)")
+    Remark("window-narrowed", "codes up to \(theirs) off were accepted there, here up to \(ours)")
   }
 
   /// By more than is accepted here.
   package static func clockOff(steps: Int64) -> Remark {
     let off = driftText(Int32(clamping: steps)) ?? "right"
-    return Remark("clock-off", "its clock is \(off): set it, codes are refused")
+    return Remark("clock-off", "its clock is \(off), so its codes are refused: set it")
   }
 
   package static func digitsOfLastCode(line: Int, code: Int) -> Remark {

@@ -33,7 +33,7 @@ package struct KeyContainer: Sendable {
     do throws(XMLText.Error) {
       text = try XMLText(bytes)
     } catch {
-      if error.isTooMuch { throw .unsupported("more elements or attributes than are read") }
+      if error.isTooMuch { throw .unsupported("too many elements or attributes") }
       throw .notXML(line: error.line)
     }
     let root = text.root
@@ -80,7 +80,7 @@ extension KeyContainer.Error {
     case .other(let passphrase): self = .otherKeyWanted(passphrase: passphrase)
     case .unsupported(let what): self = .unsupported(what)
     case .wrong: self = .wrongKey
-    case .outOfMemory: self = .unsupported("more memory than there is")
+    case .outOfMemory: self = .unsupported("more memory than this machine has")
     }
   }
 }
@@ -111,7 +111,7 @@ private struct KeyPackageReader {
       if let data = try only("Data", of: one) { _ = try only("Secret", of: data) }
       let serial = try serial(package, one)
       if let before = lines[serial] {
-        throw problem(package, "the serial number of line \(before) once more")
+        throw problem(package, "the same serial number as line \(before)")
       }
       lines[serial] = package.line
       try check(one)
@@ -170,7 +170,7 @@ private struct KeyPackageReader {
     }
     guard let policy = one["Policy"] else { return }
     if let pin = policy["PINPolicy"], pin.attributes["PINUsageMode"] != "Local" {
-      throw problem(one, "a PIN goes with its codes")
+      throw problem(one, "its codes need a PIN")
     }
     let uses = policy.children.filter { $0.name == "KeyUsage" }.compactMap { text.string($0) }
     if !uses.isEmpty, !uses.contains("OTP") { throw problem(one, "its key is not for codes") }
@@ -182,7 +182,7 @@ private struct KeyPackageReader {
     let known = dates.map { $0.0 } + ["PINPolicy", "KeyUsage"]
     if let other = policy.children.first(where: { !known.contains($0.name) }) {
       throw problem(
-        one, "a rule of use that is not known: \(printable(other.name.utf8, limit: 64))")
+        one, "it has a rule of use that is not supported: \(printable(other.name.utf8, limit: 64))")
     }
     for (name, what) in dates where policy[name] != nil { note("\(what) is ignored") }
   }
@@ -258,7 +258,7 @@ private struct KeyPackageReader {
     }
     let most = Int64(Authenticator.mostClockOffset(period)) / Int64(period)
     guard (-most...most).contains(steps) else {
-      throw problem(one, "its clock is off by \(steps) steps, at most \(most) are taken")
+      throw problem(one, "its clock is off by \(steps) steps, at most \(most) are accepted")
     }
     return Int32(steps) * Int32(period)
   }

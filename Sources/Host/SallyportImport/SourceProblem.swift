@@ -55,7 +55,7 @@ package struct SourceProblem: Error, Equatable, Sendable {
 
   static let json = SourceProblem("not JSON from here on, or cut short")
   static let xml = SourceProblem("not the XML that KeePass writes from here on, or cut short")
-  static let quotes = SourceProblem("a quote in a field is missing, or one too many")
+  static let quotes = SourceProblem("a field has a quote too few or too many")
   static let columns = SourceProblem("not as many fields as the first line has")
   static let protobuf = SourceProblem("the picture's data are cut short, or not what an app wrote")
   static let migration = SourceProblem("not an otpauth-migration URI with data")
@@ -81,7 +81,7 @@ package struct SourceProblem: Error, Equatable, Sendable {
 
   /// A member of the format by its name.
   static func value(_ name: String) -> SourceProblem {
-    SourceProblem("the value of \(name) is none that is read here")
+    SourceProblem("the value of \(name) is not supported")
   }
 }
 

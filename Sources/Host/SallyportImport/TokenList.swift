@@ -131,7 +131,7 @@ private struct TokenLineReader {
       }
       let serial = try serial(record)
       if let before = lines[serial] {
-        throw problem(record, .serial, "the serial number of line \(before) once more")
+        throw problem(record, .serial, "the same serial number as line \(before)")
       }
       lines[serial] = record.line
       let parameters = try parameters(record)
@@ -187,20 +187,20 @@ private struct TokenLineReader {
 
   private func serial(_ record: SeparatedText.Record) throws(TokenProblem) -> TokenSerial {
     if let index = layout.identifier(in: record, of: text) {
-      let fault = "a key that types its token identifier before each code: none would be right"
+      let fault = "the key types its token identifier before each code, so none would be right"
       throw TokenProblem(line: record.line, column: index + 1, fault)
     }
     guard let bytes = value(.serial, record) else {
       let isLog = layout.isYubico
       throw problem(
-        record, .serial, "no serial number" + (isLog ? ": write the one of the key there" : ""))
+        record, .serial, "no serial number" + (isLog ? ": write that of the key there" : ""))
     }
     let signs = [UInt8(ascii: "="), UInt8(ascii: "'")]
     if bytes.contains(UInt8(ascii: "\"")) || bytes.first.map({ signs.contains($0) }) == true {
-      throw problem(record, .serial, "a sign of a spreadsheet is before it or in it")
+      throw problem(record, .serial, "it has a quote or a sign that a spreadsheet added")
     }
     if isShortened(bytes) {
-      throw problem(record, .serial, "a number that a spreadsheet has rounded, no serial number")
+      throw problem(record, .serial, "a spreadsheet rounded this number, so it is no serial number")
     }
     guard let serial = TokenSerial(bytes) else {
       throw problem(record, .serial, "not a serial number")

@@ -186,8 +186,8 @@ extension Session {
   }
 
   private static let useless =
-    "the policy refuses passes (factor_pass = off, or a mandatory factor), but in logins for which "
-    + "a rule says otherwise"
+    "the policy refuses passes (factor_pass = off, or a mandatory factor), except in logins for "
+    + "which a rule says otherwise"
 
   /// A line before and a line after. Where it is not known whether it was done, the first stands
   /// alone.
@@ -261,7 +261,7 @@ struct Helping: Equatable {
       case .unlock: "up to \(Throttle.mostLent) more tries, of the budget of other places"
       case .pass: "a pass, good for one login within two hours"
       case .passEnroll:
-        "a pass, good for one login within two hours, which enrolls again in the place of all "
+        "a pass, good for one login within two hours, in which a new enrollment replaces all "
           + "there is"
       case .block(let until):
         "nothing is accepted any more"

@@ -63,11 +63,11 @@ enum MachineRules {
       let file = try OpenFile(path, O_RDONLY | O_NONBLOCK)
       let facts = try file.facts()
       guard facts.st_mode & S_IFMT == S_IFREG, facts.st_size <= longest else {
-        return .unseen("\(path): no file of rules")
+        return .unseen("\(path): cannot be a file of rules")
       }
       let bytes = try file.bytes(longest + 1)
       guard bytes.count <= longest, let text = String(validating: bytes, as: UTF8.self) else {
-        return .unseen("\(path): no file of rules")
+        return .unseen("\(path): cannot be a file of rules")
       }
       return .seen(text)
     } catch {

@@ -96,7 +96,7 @@ def test_a_helper_gives_a_pass_that_enrolls(store, sink):
     store.enroll("bob", allow_missing=False)
     own = Own("pass", "bob", "--enroll")
     assert own.finish(code=alice.code()) == 0, own.text
-    assert "which enrolls again in the place of all there is" in own.text
+    assert "in which a new enrollment replaces all there is" in own.text
     assert "Verification code to give a pass that enrolls to bob:" in own.prompts[1]
     assert "Good for one login that enrolls again" in own.text and re.search(PASS, own.text)
     assert logged(sink, "act=pass by=alice for=bob")

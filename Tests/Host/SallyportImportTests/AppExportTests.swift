@@ -85,7 +85,7 @@ import Testing
       (entry("\"secret\":5"), "refused | entry 1: the secret is not base32"),
       (
         entry("\"digits\":\"six\",\"secret\":\"GEZDGNBV\""),
-        "refused | entry 1: the value of digits is none that is read here"
+        "refused | entry 1: the value of digits is not supported"
       ),
       (
         entry("\"digits\":10,\"secret\":\"GEZDGNBV\""),

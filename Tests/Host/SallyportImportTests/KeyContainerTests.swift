@@ -207,10 +207,10 @@ import Testing
     ("", "ocra", "", "neither hotp nor totp: ocra"),
     (
       "<Policy><PINPolicy PINUsageMode=\"Append\"/></Policy>", "totp", "",
-      "a PIN goes with its codes"
+      "its codes need a PIN"
     ),
     ("<Policy><KeyUsage>CR</KeyUsage></Policy>", "totp", "", "its key is not for codes"),
-    ("<Policy><Moon/></Policy>", "totp", "", "a rule of use that is not known: Moon"),
+    ("<Policy><Moon/></Policy>", "totp", "", "it has a rule of use that is not supported: Moon"),
     (
       "<AlgorithmParameters><ResponseFormat Encoding=\"ALPHANUMERIC\"/></AlgorithmParameters>",
       "totp",
@@ -238,7 +238,7 @@ import Testing
     ),
     (
       "", "totp", "<TimeDrift><PlainValue>201</PlainValue></TimeDrift>",
-      "its clock is off by 201 steps, at most 200 are taken"
+      "its clock is off by 201 steps, at most 200 are accepted"
     ),
     ("", "hotp", "<Counter><EncryptedValue/></Counter>", "an encrypted Counter"),
     ("", "hotp", "<Counter><PlainValue>-1</PlainValue></Counter>", "not a counter"),
@@ -277,7 +277,7 @@ import Testing
     let attributes = String(repeating: " a=''", count: 3) + (0...64).map { " a\($0)=''" }.joined()
     for text in ["<KeyContainer>\(elements)</KeyContainer>", "<KeyContainer\(attributes)/>"] {
       #expect(
-        throws: KeyContainer.Error.unsupported("more elements or attributes than are read")
+        throws: KeyContainer.Error.unsupported("too many elements or attributes")
       ) { try self.read(text) }
     }
   }

@@ -64,13 +64,13 @@ import Testing
   @Test func `of Yubico's tool is refused where a key types an identifier, or has no number`() {
     let log = "OATH-HOTP,x,1,%,,\(hex),,,0,0,0,6,0,0,0,0,0,0\n"
     for (text, told) in [
-      (log.replacing("%", with: "ubnu00112233"), "line 1, column 4: a key that types"),
+      (log.replacing("%", with: "ubnu00112233"), "line 1, column 4: the key types"),
       (
-        log.replacing("%", with: ""), "line 1, column 4: no serial number: write the one of the key"
+        log.replacing("%", with: ""), "line 1, column 4: no serial number: write that of the key"
       ),
       (
         "7,,0,\(hex),,2026-11-28T08:41:07,\n8,ubnu00112233,0,\(hex),,2026-11-28T08:41:07,\n",
-        "line 2, column 2: a key that types"
+        "line 2, column 2: the key types"
       ),
     ] {
       let error = #expect(throws: TokenListError.self) { try self.list(text) }
@@ -172,9 +172,9 @@ import Testing
           "line 9, column 6: not SHA1, SHA256 or SHA512",
           "line 10, column 7: not a counter",
           "line 11, column 1: not a serial number",
-          "line 12, column 1: a number that a spreadsheet has rounded, no serial number",
+          "line 12, column 1: a spreadsheet rounded this number, so it is no serial number",
           "line 13: a quote is not closed, or text follows it",
-          "line 15, column 1: the serial number of line 14 once more",
+          "line 15, column 1: the same serial number as line 14",
           "line 16, column 2: no secret",
         ])
     }

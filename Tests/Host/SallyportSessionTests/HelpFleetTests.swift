@@ -65,7 +65,7 @@ private final class Bob {
     #expect(desk.world.asked.count == 4, "each is looked up once, and done once")
     #expect(desk.counted("for-3002") == nil)
     #expect(desk.counted("by-3001")?.split(separator: "\n").count == 2)
-    let place = "in the place of all there is, on all hosts of the fleet."
+    let place = "replaces all there is, on all hosts of the fleet."
     #expect(desk.told.last?.hasSuffix(place) == true)
     let ends = desk.acts().map { $0.split(separator: " ").last }
     #expect(ends == ["stage=will", "stage=done", "stage=will", "stage=done"])

@@ -40,7 +40,7 @@ package final class Sessions: Sendable {
       let looked = share == .strangers ? 0 : lookups.filter { $0.share == share }.count
       let own = children.filter { $0.share == share }.count + looked
       guard children.count < Sessions.most, own < Sessions.mostOfOne else {
-        return "no session for uid \(user): \(children.count) are under way"
+        return "no session for uid \(user): \(children.count) sessions run already"
       }
       return nil
     }
@@ -128,7 +128,7 @@ package final class Sessions: Sendable {
       if let refusal = state.refusal(user, share) { return refusal }
       if isFound { return nil }
       guard state.lookups.count < Sessions.mostLookups else {
-        return "no session for uid \(user): \(state.lookups.count) users are looked up"
+        return "no session for uid \(user): \(state.lookups.count) users wait for a name service"
       }
       state.lookups.append((user, share, sys_monotonic()))
       return nil

@@ -65,7 +65,7 @@ private struct Answer: Decodable {
     _ = try host.bench.enroll("daemon")
     host.fleet.book.withLock { $0.fault = ("put", isDone, .failure(.unknown)) }
     let first = host.push("--user", "daemon")
-    #expect(first.status == 75 && first.aside.contains("whether it is in the fleet is not known"))
+    #expect(first.status == 75 && first.aside.contains("whether the fleet has the enrollment"))
     #expect(try !host.isJudgedHere("daemon"))
     #expect(try host.mark("daemon") == "push(version: 0)")
     // Nor does a verifier that cannot be reached give him back: it may be there.

@@ -132,7 +132,7 @@ extension MovingFleet {
     let host = try host()
     host.fleet.book.withLock { $0.fault = ("bury", isDone, .failure(.unknown)) }
     let first = host.take("--user", "daemon")
-    #expect(first.status == 75 && first.aside.contains("whether it is in the fleet is not known"))
+    #expect(first.status == 75 && first.aside.contains("whether the fleet has the enrollment"))
     #expect(try host.mark("daemon")?.hasPrefix("take(version: 1, token: ") == true)
     #expect(try isSomewhere(host) == !isDone)
     // Nor does a verifier that cannot be reached remove the copy: it may be the only one.
@@ -286,7 +286,7 @@ extension MovingFleet {
     let others = try ["web2", "db.example"].map { try #require(FleetHostName(Array($0.utf8))) }
     host.fleet.book.withLock { $0.used["daemon"] = others }
     let done = host.take("--user", "daemon")
-    #expect(done.status == 1 && done.aside.contains("let in within 30 days on web2, db.example"))
+    #expect(done.status == 1 && done.aside.contains("logged in within 30 days on web2, db.example"))
     #expect(done.aside.contains("--force"))
     #expect(try host.mark("daemon") == nil)
     #expect(host.take("--user", "daemon", "--force").status == 0)

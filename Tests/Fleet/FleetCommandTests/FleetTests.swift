@@ -247,7 +247,7 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     try reserve.markPending(try #require(UserName(Array("alice".utf8))))
     let done = host.run("leave")
     #expect(done.status == 0, "\(done.aside)")
-    #expect(done.aside.contains("does not know to be used, of alice: make new ones"))
+    #expect(done.aside.contains("that a backup code was used here, of: alice; make new "))
     #expect(try host.files == [])
     #expect(done.answer.contains("sallyport-verifier revoke web1"))
     #expect(host.run("leave").status == 66)

@@ -101,8 +101,8 @@ extension CommandError {
         hints: [
           "sallyport status \(name)  # shows what is enrolled",
           makesCodes
-            ? "sallyport backup-codes \(name) --regenerate  # where nobody has seen the new codes"
-            : $0.again(remark: "where it was not"),
+            ? "sallyport backup-codes \(name) --regenerate  # if nobody has seen the new codes"
+            : $0.again(remark: "if it was not changed"),
         ])
     }
   }

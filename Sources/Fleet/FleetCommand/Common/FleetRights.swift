@@ -62,8 +62,8 @@ struct ToldRights {
 
   /// What it means that it is closed, and what to do.
   var closing: String {
-    "too many wrong codes were typed here within a day: codes of users are refused but at places "
-      + "where they logged in before (on a verifier: sallyport-verifier hosts reopen "
+    "too many wrong codes were typed here within a day: codes are accepted only from places where "
+      + "their user logged in before (on a verifier: sallyport-verifier hosts reopen "
       + "\(printable(host.utf8, limit: 253)))"
   }
 

@@ -72,7 +72,7 @@ extension MoveFault {
   }
 
   static let noAccount = MoveFault(
-    .noUser, "has no account here: the fleet knows people who have one")
+    .noUser, "has no account here: only people with an account can be moved")
 
   // MARK: to the fleet
 
@@ -94,12 +94,12 @@ extension MoveFault {
 
   static let replacedByPass = MoveFault(
     .refused,
-    "has a pass that enrolls, or enrolled by one within seven days: what can be restored stays "
-      + "where it is", unchanged
+    "has a pass that enrolls, or enrolled by one within seven days: what sallyport restore brings "
+      + "back cannot be moved", unchanged
   ) {
     [
       $0.command("pass --revoke", remark: "ends the pass"),
-      $0.command("status", remark: "until when it can be restored"),
+      $0.command("status", remark: "shows until when it can be restored"),
     ]
   }
 
@@ -107,8 +107,8 @@ extension MoveFault {
     .refused, "the fleet has this name, enrolled with other secrets", unchanged
   ) {
     [
-      "sallyport config edit  # verification = local, where it is another person",
-      $0.again("--keep-fleet", remark: "the same person: keeps what the fleet has"),
+      "sallyport config edit  # verification = local, if it is another person",
+      $0.again("--keep-fleet", remark: "if it is the same person: keeps what the fleet has"),
     ]
   }
 
@@ -123,11 +123,11 @@ extension MoveFault {
 
   /// On other hosts he would not be.
   static let blockedHere = MoveFault(
-    .refused, "is blocked on this machine, which the fleet would not know", unchanged
+    .refused, "is blocked on this machine, and the fleet would not know of it", unchanged
   ) {
     [
       $0.command(
-        "block --undo --store \(Store.usualRoot)", remark: "then push and block: on all hosts")
+        "block --undo --store \(Store.usualRoot)", remark: "then push, then block on all hosts")
     ]
   }
 
@@ -136,7 +136,7 @@ extension MoveFault {
   /// Taken back he would be refused, in some login or in all.
   static let isTheFleets = MoveFault(
     .configuration, "the policy has the fleet verify his codes (verification = fleet)",
-    ", which knows nobody who was taken back" + unchanged
+    ", and the fleet does not know people who were taken back" + unchanged
   ) { _ in ["sallyport config edit  # verification = local, in [default] or in a rule"] }
 
   /// Files that are under way to the fleet, not from it.
@@ -149,13 +149,13 @@ extension MoveFault {
 
   /// Taken back he would be blocked no more.
   static let blocked = MoveFault(.refused, "is blocked in the fleet", unchanged) {
-    [$0.command("block --undo", remark: "lifts it; sallyport block takes --store here, once taken")]
+    [$0.command("block --undo", remark: "lifts it; once taken, block him here with --store")]
   }
 
   static func usedElsewhere(_ hosts: [String]) -> MoveFault {
     let names = hosts.map { printable($0.utf8, limit: 253) }.joined(separator: ", ")
     return MoveFault(
-      .refused, "let in within 30 days on \(names)", ": refused there, once taken" + unchanged
+      .refused, "logged in within 30 days on \(names)", ": these hosts would refuse him" + unchanged
     ) { [$0.again("--force", remark: "takes all the same")] }
   }
 
@@ -166,8 +166,8 @@ extension MoveFault {
 
   /// Of an earlier take: the fleet has ended his enrollment since, or enrolled him again.
   static let takenOtherwise = MoveFault(
-    .refused, "not in the fleet any more as the copy here has it",
-    ": removed there, or enrolled again, after it was copied"
+    .refused, "the fleet no longer has what was copied here",
+    ": somebody removed it there, or enrolled him again, after the copy was made"
   ) { [$0.command("unenroll --force", remark: "removes the copy")] }
 
   // MARK: the answer
@@ -211,7 +211,7 @@ extension MoveFault {
 
   /// He is asked and refused until it is known.
   static let unknown = again(
-    "whether it is in the fleet is not known: asked and refused until it is", .unknown
+    "it is not known whether the fleet has the enrollment: logins are refused until it is", .unknown
   ).ofAll
 }
 

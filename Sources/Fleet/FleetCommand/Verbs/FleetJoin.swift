@@ -20,7 +20,9 @@ struct FleetJoin: Verb {
 
   @OptionGroup var shared: StoreOptions
 
-  @Option(help: ArgumentHelp("These are the same person here and there.", valueName: "a,b"))
+  @Option(
+    help: ArgumentHelp(
+      "These names mean the same person here and in the fleet.", valueName: "a,b"))
   var same: String?
 
   @Flag(help: "Join although nobody could become root here while the fleet is away.")
@@ -97,7 +99,7 @@ struct FleetJoin: Verb {
     let places = file.verifiers.map(\.text).joined(separator: ", ")
     return
       (["This machine is the host \(file.host) of the fleet\(right).", "Verifiers: \(places)."]
-      + (away.isEmpty ? [] : ["While the fleet is away, root can be had by: \(away)."])
+      + (away.isEmpty ? [] : ["While the fleet is away, these can become root: \(away)."])
       + ["The fleet verifies nobody's codes yet. Next:"] + steps).joined(separator: "\n")
   }
 

@@ -38,8 +38,8 @@ struct FleetLeave: Verb {
         let hints = moves.prefix(8).map(\.hint)
         throw CommandError {
           Message(
-            "migration not finished; refused here until it is: \(shown(moves.map(\.name))); "
-              + "nothing was changed", .refused,
+            "a move to or from the fleet is not finished, and its user is refused here until it "
+              + "is: \(shown(moves.map(\.name))); nothing was changed", .refused,
             hints: hints + [
               $0.again("--force", remark: "leaves all the same: nobody verifies their codes then")
             ])
@@ -79,8 +79,8 @@ struct FleetLeave: Verb {
   private func warn(of names: [String], _ context: Context) {
     if names.isEmpty { return }
     context.output(shared).warn(
-      "a backup code was used here that the fleet does not know to be used, of \(shown(names)): "
-        + "make new ones on another host (sallyport backup-codes)")
+      "the fleet does not know that a backup code was used here, of: \(shown(names)); make new "
+        + "ones on another host (sallyport backup-codes NAME --regenerate)")
   }
 
   /// Its name; nil where it is not known any more. Throws where there is nothing to leave.
@@ -111,9 +111,9 @@ struct FleetLeave: Verb {
         throw CommandError(
           .configuration,
           lines?.first.map {
-            "\(file):\($0): verification = fleet: without the fleet nobody could log in whose "
-              + "codes it verifies"
-          } ?? "\(file): cannot be read, so that it is not known whose codes the fleet verifies",
+            "\(file):\($0): verification = fleet: the users of this line could not log in without "
+              + "the fleet"
+          } ?? "\(file): cannot be read, so nothing says whose codes the fleet verifies",
           hints: ["sallyport config edit  # and delete that line"])
       }
     }
@@ -121,7 +121,7 @@ struct FleetLeave: Verb {
     if !strangers.isEmpty {
       throw CommandError {
         Message(
-          "would be refused here, since they are enrolled in the fleet alone: \(shown(strangers))",
+          "these users are enrolled in the fleet alone, and would be refused: \(shown(strangers))",
           .refused,
           hints: [
             "sallyport enroll NAME", $0.again("--force", remark: "leaves all the same"),

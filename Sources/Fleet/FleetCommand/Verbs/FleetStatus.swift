@@ -91,9 +91,9 @@ enum VerifierFault: Error, Equatable {
     case .transport(.unknown): "accepts questions and does not answer: see its log"
     case .transport(.unpinned): "has an unexpected key: nothing is sent to it"
     case .transport(.stranger):
-      "does not know this host's key: is its database the fleet's? (there: "
+      "does not know this host's key: is its database the fleet's? (on that verifier: "
         + "sallyport-verifier hosts)"
-    case .transport(.revoked): "this host was revoked: leave, then join again"
+    case .transport(.revoked): "this host was revoked: sallyport fleet leave, then join again"
     case .transport(.unsealed):
       "does not have the keys of \(HostSeal.path): \(HostSeal.mended)"
     case .database: "answers, but its database does not: it refuses all logins"

@@ -104,11 +104,11 @@ extension CommandError {
   static func underWayElsewhere(_ names: [String]) -> CommandError {
     CommandError {
       Message(
-        "migration to or from a fleet that this machine has left is not finished: \(shown(names)); "
+        "a move to or from a fleet that this machine has left is not finished: \(shown(names)); "
           + "another fleet might take them for somebody else; nothing was changed", .refused,
         hints: [
-          $0.again("--same-fleet", remark: "where it is the same fleet: then go on"),
-          "sallyport unenroll NAME --force  # removes what is here of one of them",
+          $0.again("--same-fleet", remark: "if it is the same fleet; then go on"),
+          "sallyport unenroll NAME --force  # for each of them: removes what is left here",
         ])
     }
   }

@@ -144,7 +144,7 @@ def test_where_the_clock_of_the_database_is_off_nobody_is_refused(stage, clock, 
     primary.kill()
     primary.start(**clock(ahead))
     for verifier, mark in zip(stage.verifiers, marks):
-        assert says(verifier, mark, "and another verifier agrees with this one: it is used")
+        assert says(verifier, mark, "another verifier's agrees with this one, so these verifiers use")
     for number, name in enumerate(names):
         assert stage.verifiers[number % 2].type(name, code_of(name)) == ACCEPTED
     assert stage.twice() == []

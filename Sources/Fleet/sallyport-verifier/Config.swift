@@ -22,7 +22,7 @@ struct ShowConfig: ParsableCommand {
 
   @OptionGroup var common: Common
 
-  @Argument(help: "Of an earlier one: its number in history.")
+  @Argument(help: "The number of an earlier policy, from config history (default: the newest).")
   var serial: UInt64?
 
   func run() throws {
@@ -79,8 +79,8 @@ struct EditConfig: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "edit", abstract: "Edit the policy, and check it before it is stored.",
     discussion: """
-      Runs $VISUAL, $EDITOR, editor or vi on a copy, or stores a file. What is not stored, since \
-      it has an error or since somebody else was faster, stays in the copy.
+      Runs $VISUAL, $EDITOR, editor or vi on a copy, or stores a file. A text that is not stored, \
+      as it has an error or as somebody else was faster, stays in the copy.
       """)
 
   @OptionGroup var common: Common
@@ -88,7 +88,7 @@ struct EditConfig: ParsableCommand {
   @Argument(help: "Store this file, or - for standard input, without an editor.")
   var file: String?
 
-  @Option(help: "Only if the policy that it comes after has this number (config history).")
+  @Option(help: "Store it only if the newest policy has this number (config history).")
   var after: UInt64?
 
   func run() throws {
@@ -98,7 +98,7 @@ struct EditConfig: ParsableCommand {
     let former = try asking { () throws(DatabaseFault) in try database.newestPolicy() }
     guard let former else { throw Failure(Config.none) }
     if let after, after != former.serial {
-      throw Failure("the policy has the number \(former.serial) by now: nothing was stored")
+      throw Failure("the newest policy has the number \(former.serial): nothing was stored")
     }
     var (text, name, isCopy) = (given ?? [], file ?? "", false)
     if given == nil {
@@ -126,7 +126,7 @@ struct EditConfig: ParsableCommand {
     case .done(let serial): print("stored as policy \(serial); the verifiers go by it within 2 s")
     case .late(let serial):
       throw Failure(
-        "somebody has stored policy \(serial) meanwhile: nothing was stored\(kept), after you have "
+        "somebody else has stored policy \(serial): nothing was stored\(kept), after you have "
           + "put in what sallyport-verifier config show has")
     case .unread(let names): throw Failure(unreadPolicy(by: names) + kept)
     }
@@ -144,7 +144,7 @@ struct EditConfig: ParsableCommand {
   }
 
   private func edited(_ path: String) throws -> [UInt8] {
-    let kept = "nothing was stored; what it left is in \(path)"
+    let kept = "nothing was stored; the text is in \(path)"
     switch Editor.run(path) {
     case .done: return try policyText(path)
     case .failed(let status): throw Failure("the editor exited with status \(status): \(kept)")

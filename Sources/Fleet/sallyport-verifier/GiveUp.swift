@@ -6,10 +6,10 @@ import SallyportVerifier
 struct GiveUpHost: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "give-up",
-    abstract: "Void all backup codes that a host held which does not come back.",
+    abstract: "Void the backup codes of a host that does not come back.",
     discussion: """
       A change of the fleet's key waits for hosts that are away, since they may have used backup \
-      codes. This names the people whose codes count as used from now on; the host rests.
+      codes. This command prints whose backup codes count as used from now on. The host then rests.
       """)
 
   @OptionGroup var common: Common

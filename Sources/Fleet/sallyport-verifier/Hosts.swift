@@ -29,7 +29,7 @@ struct Invite: ParsableCommand {
   @Flag(help: "Root there takes people into the host's files, with their secrets, 10 in a day.")
   var takes = false
 
-  @Flag(help: "The host keeps nothing over its end, as a container: it holds no backup codes.")
+  @Flag(help: "The host loses its files when it ends, as a container: it holds no backup codes.")
   var ephemeral = false
 
   @Option(
@@ -102,17 +102,18 @@ struct AllowHost: ParsableCommand {
   @Option(
     name: .customLong("for"),
     help: ArgumentHelp(
-      "Up to then, beside what there is each day: minutes or hours, such as 1h, up to 24h.",
+      "For how long, beside the number of each day: minutes or hours, such as 1h, up to 24h.",
       valueName: "time"))
   var time: String?
 
   @Option(
     help: ArgumentHelp(
-      "With --for: for these people alone, a name on each line of the file.", valueName: "file"))
+      "With --for: only for the people whom this file names, one on each line.",
+      valueName: "file"))
   var people: String?
 
   func run() throws {
-    if people != nil, time == nil { throw Failure("--people is for --for: nobody has it for ever") }
+    if people != nil, time == nil { throw Failure("--people needs --for: nobody has it for ever") }
     let people = try people.map(names(in:)) ?? []
     try common.actAsOwner()
     let (name, right) = (try hostName(host), try hostRight(right))
@@ -181,14 +182,14 @@ struct DenyHost: ParsableCommand {
 struct AcceptHost: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept",
-    abstract: "Take a host that was put back, or ran twice, as it is now.")
+    abstract: "Accept a host that was put back, or ran twice, as it is now.")
 
   @OptionGroup var common: Common
 
   @Argument(help: "The host's name in the fleet.")
   var host: String
 
-  @Flag(help: "From now on it keeps nothing over its end: it holds no backup codes.")
+  @Flag(help: "From now on it loses its files when it ends: it holds no backup codes.")
   var ephemeral = false
 
   func run() throws {
@@ -230,7 +231,7 @@ struct ReopenHost: ParsableCommand {
     let table = try common.hostTable()
     switch try asking({ () throws(DatabaseFault) in try table.reopen(name) }) {
     case .done:
-      print("wrong codes that \(host) has brought until now do not count, within 5 seconds")
+      print("within 5 seconds the wrong codes that \(host) has brought count no more")
     case .noHost: throw noHost(name)
     case .forged:
       throw Failure(
@@ -284,17 +285,18 @@ struct Revoke: ParsableCommand {
     }
     if let fault = revoked.unfiled {
       tell(
-        "\(common.pathOfRevoked): \(fault.text): this verifier has it from the database alone")
+        "\(common.pathOfRevoked): \(fault.text): the database alone has what was revoked now")
     }
     guard revoked.wasThere else {
       throw Failure(
-        "there is no host \(host): if one is there again that joined before now, the verifiers "
-          + "refuse it\nhint: sallyport-verifier hosts")
+        "there is no host \(host); if the database shows one again that joined before now, the "
+          + "verifiers refuse it\nhint: sallyport-verifier hosts")
     }
     if !revoked.isProven {
       tell(
         "the row of \(host) was made or changed by somebody without the key: it is removed, and "
-          + "none that joined as \(host) before now is answered; its own key is not known here")
+          + "the verifiers answer no host that joined as \(host) before now; the key of the real "
+          + "host is not known here")
     }
     print("\(host) is not a host any more: the verifiers refuse it within 5 seconds")
     guard let seen = revoked.seen, let until = revoked.reserveUntil else {

@@ -9,12 +9,12 @@ import SallyportVerifier
 
 struct NextKey: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "next", abstract: "Make another key, from now on used for all that is saved.",
+    commandName: "next", abstract: "Make a new key, which seals all that is saved from now on.",
     discussion: """
       While logins go on, on one verifier:
         sallyport-verifier key next        each verifier that is up takes it
-        sallyport-verifier key status      what is left under the former one
-        sallyport-verifier key finish      the former one goes
+        sallyport-verifier key status      what still needs the former key
+        sallyport-verifier key finish      each verifier removes the former key
       After a theft another way is needed: see sallyport-verifier(8).
       """)
 
@@ -31,22 +31,22 @@ struct NextKey: ParsableCommand {
     case .lacking(let names):
       throw Failure(
         "nothing seals with the next key yet: \(names.joined(separator: ", ")) cannot take it\n"
-          + "hint: the log there says why; then this command again, or stop that verifier")
+          + "hint: the log there says why; run this again, or stop that verifier")
     case .holding(let names):
       throw Failure(
-        "nothing was made: \(names.joined(separator: ", ")) still has the key before\n"
-          + "hint: it goes within a minute, or the log there says why not; then this command again")
+        "no key was made: \(names.joined(separator: ", ")) still has the key before this one\n"
+          + "hint: it goes within a minute, or the log there says why not; then run this again")
     case .elsewhere(let names):
       throw Failure(
-        "nothing was made: rows are sealed with another key, as where the table fleet alone was "
-          + "put back\nhint: this command on \(names.joined(separator: " or ")), which has that "
-          + "key")
+        "no key was made: rows are sealed with another key, as where the table fleet alone was "
+          + "put back\nhint: run this on \(names.joined(separator: " or ")), which has that key")
     case .isChanging:
       throw Failure(
-        "the change before is not finished\nhint: sallyport-verifier key status, then key finish")
+        "the last change of the key is not finished\n"
+          + "hint: sallyport-verifier key status, then sallyport-verifier key finish")
     case .unfinished:
       throw Failure(
-        "verifiers of the former version may be there, which have one key\n"
+        "verifiers of the former version may be running, and they hold only one key\n"
           + "hint: sallyport-verifier migrate --finish")
     }
   }
@@ -87,7 +87,7 @@ struct FinishKey: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Leave this person's rows as they are, which nobody can believe; once for each.",
+      "Leave the rows of this person, which fail verification, as they are; once for each.",
       valueName: "user"))
   var without: [String] = []
 
@@ -111,7 +111,7 @@ struct FinishKey: ParsableCommand {
         return
       }
     }
-    throw Failure("others keep changing the row of the fleet: again")
+    throw Failure("others keep changing the row of the fleet: run this again")
   }
 }
 
@@ -137,8 +137,8 @@ extension Database {
       lines.append(
         "host \(host.name), last seen \(host.seen), may have used backup codes by it: "
           + (host.told
-            ? "it is done within half an hour"
-            : "it is done half an hour after it is back, with sallyport of this version")
+            ? "that ends within half an hour"
+            : "that ends half an hour after it is back, with sallyport of this version")
           + ", or after sallyport-verifier hosts give-up \(host.name)")
     }
     return lines
@@ -156,14 +156,14 @@ extension KeyLeft {
       lines.append(
         "\(count) \(count == 1 ? "row is" : "rows are") sealed with it"
           + (names.isEmpty ? "" : ", such as those of \(names.joined(separator: ", "))")
-          + ": the verifiers seal them again; where they log that they cannot believe such rows, "
-          + "restart one after the other")
+          + ": the verifiers seal them again; where they log that they have seen newer rows, "
+          + "restart one verifier after the other")
     }
     let people = disbelieved.filter { !left.contains($0) }
     for one in people.prefix(Self.most) {
       let name = printable(one, limit: 256)
       lines.append(
-        "the rows of \(name) nobody can believe: put those of a backup in their place; or "
+        "the rows of \(name) fail verification: replace them by those of a backup; or "
           + "sallyport-verifier key finish --without \(name), and no key opens them again")
     }
     if people.count > Self.most { lines.append("and \(people.count - Self.most) more such people") }

@@ -47,7 +47,7 @@ struct ForgetPerson: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "forget-person", abstract: "Take a person's name from the events.",
     discussion: """
-      It needs the role that owns the tables (--database). Not of somebody who is enrolled: the next
+      It needs the role that owns the tables (--database). It refuses who is enrolled: the next
       login would be an event with the name again, and hosts give-up would not find it.
       """)
 
@@ -107,8 +107,8 @@ struct Migrate: ParsableCommand {
   var prune: String?
 
   func run() throws {
-    if finish, prune != nil { throw ValidationError("not both --finish and --prune") }
-    if policy != nil, !finish { throw ValidationError("--policy is for --finish") }
+    if finish, prune != nil { throw ValidationError("--finish and --prune do not go together") }
+    if policy != nil, !finish { throw ValidationError("--policy needs --finish") }
     let days = try prune.map(days)
     let text = try policy.map { try policyText($0) }
     try common.actAsOwner()

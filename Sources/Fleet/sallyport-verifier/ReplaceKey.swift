@@ -23,7 +23,7 @@ struct ReplaceKey: ParsableCommand {
     case .done(let people):
       print("everything is sealed with a new key, and the former one is removed here")
       for one in people {
-        print("not the rows of \(printable(one, limit: 256)), which nobody can believe")
+        print("but not the rows of \(printable(one, limit: 256)), which fail verification")
       }
       tell("people's secrets are as before: each of them has to enroll again")
     case .alive(let names):
@@ -32,8 +32,8 @@ struct ReplaceKey: ParsableCommand {
           + "hint: stop each of them, wait ten seconds, and run this again")
     case .isChanging:
       throw Failure(
-        "a change of the key is under way whose key the former one opens\n"
-          + "hint: start a verifier, key finish; then stop it, and run this again")
+        "a change of the key is not finished, and the former key opens its new one\n"
+          + "hint: start a verifier; sallyport-verifier key finish; stop it, and run this again")
     case .unfinished:
       throw Failure(
         "the tables are of the former version\nhint: sallyport-verifier migrate --finish")

@@ -314,7 +314,7 @@ extension FleetKey.FileFault {
   fileprivate var sentence: String {
     guard isNext, fault == .damaged else { return fault.sentence(path) }
     return "\(path): \(fault.text)\nhint: remove this file, and not the one beside it: while the "
-      + "fleet changes its key, a verifier that starts takes it again from the database; later, "
+      + "fleet changes its key, a verifier that starts takes it again from the database; later: "
       + "sallyport-verifier key take COPY"
   }
 }

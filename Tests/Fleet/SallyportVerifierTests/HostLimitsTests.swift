@@ -33,7 +33,7 @@ struct `How many wrong codes a host may bring` {
   }
 
   private func alerts(_ verifier: Verifier) -> Int {
-    verifier.complaints.count { $0.contains("wrong codes in a day: codes from unknown places") }
+    verifier.complaints.count { $0.contains("wrong codes in a day: from now on it gets codes") }
   }
 
   /// As people who mistype.

@@ -175,7 +175,7 @@ struct `A change of the fleet's key, disturbed` {
       _ = try store.load(Account(name: #require(UserName(Array(name.utf8))), uid: 1000))
     }
     #expect(two.database.isAway && two.database.key.id == id)
-    #expect(two.complaints.contains { $0.contains("of before the fleet's key was changed") })
+    #expect(two.complaints.contains { $0.contains("last change of the fleet's key") })
   }
 
   @Test func `is not kept from its end by rights that nobody with the key has made`() throws {

@@ -285,8 +285,8 @@ struct `What a database has lost` {
     let clock = PlantedClock(ahead: ahead)
     let alone = try Verifier("alone", in: own, clock: clock.read)
     #expect(alone.database.isAway)
-    let way = ahead > 0 ? "ahead" : "behind"
-    #expect(alone.complaints.contains { $0.contains("3600 s \(way) of the database's, and no") })
+    let way = ahead > 0 ? "ahead of" : "behind"
+    #expect(alone.complaints.contains { $0.contains("3600 s \(way) the database's, and no") })
     try alone.database.watch()
     clock.set(ahead: 0)
     #expect(soon { !alone.database.isAway })
@@ -321,7 +321,7 @@ struct `What a database has lost` {
     #expect(!one.database.isAway)
     try one.database.watch()
     clock.set(ahead: -20_000)
-    #expect(soon { one.complaints.contains { $0.contains("was set 40 s behind") } })
+    #expect(soon { one.complaints.contains { $0.contains("was set 40 s back") } })
     #expect(soon { !one.database.isAway })
   }
 }

@@ -122,7 +122,7 @@ struct `What came of codes` {
     // Nor a line of the log beyond 60, with those that were malformed.
     try type("000000", as: "nobody", uid: nil, on: one, times: 45)
     #expect(one.notices.count { $0.contains("unknown-user") } == 55)
-    #expect(one.warnings.count { $0.contains("no line of more host=web1") } == 1)
+    #expect(one.warnings.count { $0.contains("more of them are not logged host=web1") } == 1)
     // What uses up somebody's budget is written, each.
     try type("000000", as: name, uid: 1000, on: one, times: 12)
     #expect(try events("wrong-code") == 12)

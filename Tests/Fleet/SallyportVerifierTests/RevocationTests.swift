@@ -89,7 +89,7 @@ struct `A host that was revoked` {
       #expect(count.number(0, 0) == 2)
       #expect(try !join(2, by: open))
     }
-    #expect(verifier.complaints.contains { $0.contains("the database did not know any more") })
+    #expect(verifier.complaints.contains { $0.contains("the database has lost what was revoked") })
     #expect(verifier.complaints.contains { $0.contains("its row was there again") })
   }
 

@@ -103,7 +103,7 @@ import Testing
     )
     #expect(silent.contains { $0.hasPrefix("verifier: three: SILENT, 5 saves by 2 connections") })
     let off = status(nil, [one, verifier("two", offset: -3_600_000)]).warnings.first?.text ?? ""
-    #expect(off.hasPrefix("verifier two refuses all logins: its clock is 3600 s behind of"))
+    #expect(off.hasPrefix("verifier two refuses all logins: its clock is 3600 s behind the"))
   }
 
   @Test func `is one object for programs`() throws {

@@ -17,7 +17,7 @@ extension DatabaseConnection {
     }
     guard abs(Double(time) - Double(mine)) <= Double(ClockWatch.most) else {
       throw .unusable(
-        "its clock is \(ClockWatch.told(time - mine)) of this one: nothing was done; set the one "
+        "its clock is \(ClockWatch.told(time - mine)) this one: nothing was done; set the one "
           + "that is wrong (timedatectl, here and there)")
     }
     return time
@@ -94,7 +94,8 @@ struct ClockWatch {
     }
     if step.magnitude > UInt64(Self.most) {
       database.alert(
-        "this clock was set \(Self.told(step)), or the machine slept: it is compared again")
+        "this clock was set \(Self.seconds(step)) s \(step < 0 ? "back" : "forward"), or the "
+          + "machine slept: this verifier compares it again")
     }
     if wasAside, verdict != .aside {
       database.note(.notice, LogLine("the clock is right again: logins are verified"))
@@ -108,26 +109,29 @@ struct ClockWatch {
     case .fine: break
     case .off:
       database.alert(
-        "this clock is \(Self.told(mine)) of the database's: timedatectl, here and there")
+        "this clock is \(Self.told(mine)) the database's: timedatectl, here and there")
     case .databaseIsOff:
       database.alert(
-        "this clock is \(Self.told(mine)) of the database's, and another verifier agrees with "
-          + "this one: it is used; "
+        "this clock is \(Self.told(mine)) the database's, and another verifier's agrees with this "
+          + "one, so these verifiers use their own; "
           + (Self.agrees(others)
             ? "but one agrees with the database: set those that are wrong (timedatectl)"
             : "set the database's (timedatectl there)"))
     case .aside:
       database.alert(
-        "this clock is \(Self.told(mine)) of the database's, and no other verifier agrees with "
-          + "it: logins are refused here until they agree; set the one that is wrong "
+        "this clock is \(Self.told(mine)) the database's, and no other verifier's agrees with it: "
+          + "logins are refused here until they agree; set the one that is wrong "
           + "(timedatectl, here and there)")
     }
   }
 
-  /// Which way and by how much, of milliseconds, rounded.
+  /// Which way and by how much, of milliseconds, before the other clock.
   static func told(_ offset: Int64) -> String {
-    "\((offset.magnitude + 500) / 1000) s \(offset < 0 ? "behind" : "ahead")"
+    "\(seconds(offset)) s \(offset < 0 ? "behind" : "ahead of")"
   }
+
+  /// Of milliseconds, rounded.
+  private static func seconds(_ offset: Int64) -> UInt64 { (offset.magnitude + 500) / 1000 }
 }
 
 extension Database {

@@ -178,7 +178,7 @@ package final class Database: Sendable {
       return (true, !books.acknowledge(rows, to: connection.worker, since: witness))
     }
     if isLost {
-      lose("saves that it had acknowledged are gone from the database")
+      lose("the database has lost saves that it had acknowledged")
       throw .broken("saves are lost")
     }
     guard isInTime || since == nil else { throw .broken("the server may have changed") }

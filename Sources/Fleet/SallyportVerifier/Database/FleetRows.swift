@@ -185,8 +185,8 @@ extension Database {
     case (true, true), (false, false):
       guard abs(Double(mine) - Double(there)) <= Double(ClockWatch.most) else {
         throw .unusable(
-          "codes are to be ended, this clock is \((mine - there) / 1000) s off the database's, and "
-            + "no verifier tells which is right: set them")
+          "codes have to be invalidated, but this clock is \((mine - there) / 1000) s off the "
+            + "database's, and no verifier tells which is right: set the wrong one (timedatectl)")
       }
       return max(mine, there)
     }
@@ -216,7 +216,7 @@ extension Database {
         ] + values(of: line) + [.bytes(seals.old)])
       guard rows.number(0, 0) == 1 else { continue }
       books.withLock { ($0.fleet, $0.highest) = ((seals.new, new), new.distrust) }
-      alert("saves are lost, or may be: all codes up to now count as used")
+      alert("saves were lost, or may have been: all codes up to now count as used")
       return true
     }
     throw .unusable("other verifiers keep changing the fleet row")
@@ -228,7 +228,8 @@ extension Database {
     let (mine, fleet) = (clock(), try fleetTime(by: line))
     guard abs(Double(mine) - Double(fleet)) <= Double(ClockWatch.most) else {
       throw .unusable(
-        "this clock is \((mine - fleet) / 1000) s off the fleet's: set it, and run this again")
+        "this clock is \((mine - fleet) / 1000) s off the fleet's: set it (timedatectl), and run "
+          + "this again")
     }
     try distrust(by: line, upTo: max(mine, fleet))
   }

@@ -69,7 +69,7 @@ extension Database {
     if known == nil, let there { keep(there, in: incarnationFile) }
     guard let there, known == nil || known == Self.digits(of: there) else {
       throw .unusable(
-        "another incarnation of it than this verifier has worked with: if it is the right one, "
+        "this verifier has worked with another incarnation of it; if this is the right one: "
           + "sallyport-verifier adopt-database")
     }
     books.withLock { $0.incarnation = there }
@@ -80,7 +80,7 @@ extension Database {
     do throws(DatabaseFault) {
       try file.write(Self.digits(of: incarnation))
     } catch {
-      alert("which database this is, is not kept here: \(error.text)")
+      alert("this verifier cannot keep which database this is: \(error.text)")
     }
   }
 

@@ -76,13 +76,13 @@ extension Database {
     guard let mark, mark.isRight(under: key) else {
       counts.note(bytes(of: "forged-mark"), on: host)
       if counts.takeFree(on: host, at: sys_monotonic(), in: .log).isWritten {
-        alert("host \(name) shows a mark that no verifier has made: it counts as none")
+        alert("host \(name) shows a mark that no verifier has made: it is ignored")
       }
       return
     }
     guard try isAhead(mark) else { return }
     lose(
-      "host \(name) has a mark of a later state of the database, which went back",
+      "host \(name) has a mark of a later state: the database went back",
       lost: mark.distrust)
     throw .away
   }

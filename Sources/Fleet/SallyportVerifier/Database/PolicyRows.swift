@@ -52,7 +52,7 @@ extension Database {
   /// is put right.
   func lookForPolicy(by line: DatabaseConnection) throws(DatabaseFault) {
     if let damage = policy.takeDamage() {
-      alert("\(damage): whether the policy went back is not known; that of the database is taken")
+      alert("\(damage): whether the policy went back is not known; the database's is used")
     }
     var found = try policies(from: policy.newest?.serial ?? 0, by: line)
     while let new = newest(of: found) {
@@ -68,11 +68,11 @@ extension Database {
       let isForged = found.contains { !$0.row.isRight($0.seal, under: key) }
       return complain(
         isForged
-          ? "a policy was stored by somebody without the key: \(held.serial) holds" : "")
+          ? "somebody without the key stored a policy: policy \(held.serial) stays in force" : "")
     }
     complain(
       "policy \(held.serial) was removed from the database, changed, or lost by a restore: "
-        + "it holds, and is put back")
+        + "it stays in force, and is put back")
     _ = try put(held, insteadOf: place?.seal, by: line)
   }
 
@@ -88,7 +88,7 @@ extension Database {
 
   private func take(_ new: StoredPolicy) {
     if let flaw = policy.take(new) {
-      return alert("\(flaw): what could be read before holds; upgrade this verifier")
+      return alert("\(flaw): the last policy that could be read holds; upgrade this verifier")
     }
     note(.notice, "policy \(new.serial) of the fleet is used from now on")
     keep()

@@ -47,12 +47,12 @@ extension LoginHandler {
     else { return }
     let host = String(decoding: asker.host, as: UTF8.self)
     database.alert(
-      "host \(host) has asked about \(AskedPeople.usual) enrolled people and more who did not log "
+      "host \(host) has asked about more than \(AskedPeople.usual) enrolled people who did not log "
         + "in there"
         + (asker.rights.isEmpty
-          ? ": it is told the same of everybody from now on, and right codes are taken as ever"
+          ? ": from now on it gets the same answer about everybody, and right codes are accepted"
           : "")
-        + "; was it taken over? sallyport-verifier revoke \(host)")
+        + "; if it was taken over: sallyport-verifier revoke \(host)")
   }
 
   /// What nobody is let in by, or kept out.

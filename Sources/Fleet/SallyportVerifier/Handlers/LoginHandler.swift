@@ -178,7 +178,8 @@ package struct LoginHandler: FrameHandler {
     let (isWritten, isNews) = database.counts.takeFree(on: host, at: sys_monotonic(), in: .log)
     if isNews {
       note(
-        .warning, LogLine("more than 60 refusals in a minute that cost nothing: no line of more"),
+        .warning,
+        LogLine("more than 60 refusals in a minute that cost nothing: more of them are not logged"),
         host)
     }
     return isWritten

@@ -301,8 +301,8 @@ package final class ReserveHandler: FrameHandler {
     let mark = holder.host + [0] + entry.name.bytes
     if told.withLock({ $0.count < 10_000 && $0.insert(mark).inserted }) {
       var line = LogLine("ALERT: backup codes were used on a host that shows no receipt for them ")
-      line.add("by a key that is here: they count as unused; make new ones ")
-      line.add("(sallyport backup-codes):")
+      line.add("sealed with a key that is here: they count as unused; make new ones ")
+      line.add("(sallyport backup-codes NAME --regenerate):")
       line.add(user: entry.name.bytes)
       line.add(" host=")
       line.add(field: holder.host)

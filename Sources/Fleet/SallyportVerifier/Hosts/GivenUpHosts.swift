@@ -40,7 +40,7 @@ extension Database {
       } catch {
         throw .unusable(
           "the backup codes of \(String(decoding: name.bytes, as: UTF8.self)) cannot be voided: "
-            + "again")
+            + "run this again")
       }
     }
     return concerned
@@ -60,7 +60,7 @@ extension Database {
       ).0
       if saved.count == 1 { return true }
     }
-    throw .unusable("the host keeps saying which start it is")
+    throw .unusable("the host keeps changing its row: run this again")
   }
 }
 

@@ -99,8 +99,9 @@ final class HostLimits: Sendable {
   private func tellClosed(_ host: [UInt8]) {
     let name = String(decoding: host, as: UTF8.self)
     database.alert(
-      "host \(name): \(bound(of: host)) wrong codes in a day: codes from unknown places of users "
-        + "are refused there from now on (sallyport-verifier hosts reopen \(name))")
+      "host \(name) brought \(bound(of: host)) wrong codes in a day: from now on it gets codes "
+        + "accepted only from places where their user logged in before "
+        + "(sallyport-verifier hosts reopen \(name))")
   }
 
   private func count(of host: HostIdentity, _ caller: UInt32?, upTo most: UInt64) -> UInt64? {

@@ -244,7 +244,7 @@ package struct HostTable {
         if ended.count == 1 { return .done }
       }
     }
-    throw .unusable("the host keeps saying which start it is")
+    throw .unusable("the host keeps changing its row: run this again")
   }
 
   /// Whether it was written down that it rests.

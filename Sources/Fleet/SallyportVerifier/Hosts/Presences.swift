@@ -104,7 +104,7 @@ struct Presences: Sendable {
       "host \(name) "
         + (kind == .copied
           ? "runs twice: an earlier start of it speaks after a later one"
-          : "was put back: it has said more before")
+          : "was put back: it had said more before")
         + "; its reserve and its rights rest until sallyport-verifier hosts accept \(name)")
   }
 }

@@ -164,7 +164,7 @@ package final class Revocations: Sendable {
   /// A verifier that remembers nothing first lets the others write down what they know.
   private func prepare(by database: Database) throws(DatabaseFault) {
     if isDamaged, let path = file?.path {
-      database.alert("\(path) is damaged: it is \(path).damaged now")
+      database.alert("\(path) is damaged: it was renamed to \(path).damaged")
     }
     if isNew {
       let (rows, _) = try database.ask(
@@ -224,8 +224,8 @@ package final class Revocations: Sendable {
     }
     for host in Set(missing.map(\.host)) {
       database.alert(
-        "host \(String(decoding: host, as: UTF8.self)): what was revoked there the database did "
-          + "not know any more: was it restored? It is written there again")
+        "the database has lost what was revoked of host \(String(decoding: host, as: UTF8.self)): "
+          + "was it restored? This verifier writes it there again")
     }
   }
 

@@ -222,7 +222,7 @@ extension Database {
   private func turn(_ asked: KeyStanding, until end: UInt64) throws(DatabaseFault) -> KeyBegun {
     var standing = asked
     guard let found = key.announced(standing.announced, by: standing.present) else {
-      throw .unusable("others keep changing the row of the fleet: again")
+      throw .unusable("others keep changing the row of the fleet: run this again")
     }
     try takeAnnounced(standing.announced, present: standing.present, oldest: standing.oldest)
     let id = Value.bytes(FleetKey.bytes(of: found.key.id))

@@ -109,13 +109,13 @@ final class KeyKeeper: Sendable {
     for (name, row) in pass.disbelieved where known[name] != row {
       let what =
         row.isOld
-        ? "this verifier has seen newer ones: if these are to stay, restart it"
+        ? "this verifier has seen newer ones: to keep these, restart it"
         : isLeft
-          ? "nobody can believe them: nothing opens them when that is removed"
-          : "nobody can believe them: what is to be done, sallyport-verifier key status says"
+          ? "fail verification: nothing opens them once that key is removed"
+          : "fail verification: sallyport-verifier key status says what to do"
       database.alert(
         "the fleet's key: the rows of \(String(decoding: name, as: UTF8.self)) are sealed with the "
-          + "former one, and \(what)")
+          + "former key, and \(what)")
     }
     let former = progress.withLock { progress in
       defer { (progress.disbelieved, progress.late) = (pass.disbelieved, Set(pass.late.keys)) }
@@ -125,7 +125,7 @@ final class KeyKeeper: Sendable {
       database.note(
         .warning,
         "the fleet's key: \(String(decoding: name, as: UTF8.self)) cannot be sealed again now: "
-          + "\(reason); it is tried again")
+          + "\(reason); this verifier tries again")
     }
   }
 

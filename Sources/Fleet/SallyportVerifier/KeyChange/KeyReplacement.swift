@@ -55,11 +55,11 @@ extension Database {
   private func turnAlone(_ standing: KeyStanding) throws(DatabaseFault) -> Bool {
     guard let whole = try? Random.secret(count: FleetKey.fileLength),
       let new = try? FleetKey.key(in: whole), key.key(new.id) == nil
-    else { throw .unusable("no key could be made: again") }
+    else { throw .unusable("no key could be made: run this again") }
     if try isSealingNext(besides: nil) {
       throw .unusable(
-        "rows are sealed with another next key, which is here: key next and key finish, and then "
-          + "this again")
+        "rows are sealed with another next key, which is here: sallyport-verifier key next, then "
+          + "key finish, then this again")
     }
     do throws(PrivateFile.Fault) {
       // This verifier was not there when the change before came to its end.

@@ -94,8 +94,8 @@ package final class FleetKey: Sendable {
   func lacks(_ seal: [UInt8]) -> String? {
     guard let id = Self.id(of: seal) else { return nil }
     if ring.withLock({ $0.isFirstOver && $0.first.id == id }) {
-      return "its row of the fleet is of before the fleet's key was changed; if the database was "
-        + "restored and is to stay so, restart this verifier"
+      return "its row of the fleet is older than the last change of the fleet's key; if the "
+        + "database was restored on purpose, restart this verifier"
     }
     if key(id) != nil { return nil }
     return "the fleet's key has changed, and this verifier lacks the new one: sallyport-verifier "

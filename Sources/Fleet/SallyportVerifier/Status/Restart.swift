@@ -81,7 +81,7 @@ extension Database {
     let number = books.withLock { $0.highest }
     var last = Dictionary(try others(by: connection).map { ($0.name, $0) }) { $1 }
     var beats: [[UInt8]: Int] = [:]
-    note(.notice, "waiting for a verifier that was there until later than this one")
+    note(.notice, "waiting for a verifier that ran longer than this one")
     let end = sys_monotonic() + patience * 1_000_000
     repeat {
       _ = poll(nil, 0, 200)
@@ -93,7 +93,7 @@ extension Database {
         if isOpen, beats[other.name] ?? 0 >= Self.enough { return true }
       }
     } while sys_monotonic() < end
-    alert("no verifier is there that can say that the database did not go back")
+    alert("no verifier that runs can say that the database did not go back")
     try distrust(by: connection, unlessAbove: number)
     return false
   }

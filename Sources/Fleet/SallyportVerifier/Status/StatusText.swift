@@ -75,8 +75,9 @@ extension FleetStatus {
       + hosts.filter(\.isClosed).map { host in
         Warning(
           "host-closed",
-          "host \(host.name) has brought too many wrong codes within a day: codes from unknown "
-            + "places of users are refused there (sallyport-verifier hosts reopen \(host.name))")
+          "host \(host.name) has brought too many wrong codes within a day: it gets codes accepted "
+            + "only from places where their user logged in before "
+            + "(sallyport-verifier hosts reopen \(host.name))")
       }
   }
 
@@ -148,8 +149,8 @@ extension FleetStatus {
       found.append(
         Warning(
           "events-bounded",
-          "a migrate is at work, or was interrupted: from 30 days after it on all logins are "
-            + "refused, until sallyport-verifier migrate, as the role that owns the tables"))
+          "a migrate is running, or was interrupted: 30 days after it all logins are refused, "
+            + "until somebody runs sallyport-verifier migrate, as the role that owns the tables"))
     }
     if !hasCopy {
       found.append(
@@ -234,10 +235,10 @@ extension FleetStatus {
     let database = own.first.map { first in
       Warning(
         isSplit ? "clocks-differ" : "database-clock",
-        "the database's clock is \(ClockWatch.told(-first.mine)) of those of the verifiers "
-          + "\(own.map(\.name).joined(separator: ", ")), which agree and go by their own"
+        "the database's clock is \(ClockWatch.told(-first.mine)) those of the verifiers "
+          + "\(own.map(\.name).joined(separator: ", ")), which agree and use their own"
           + (isSplit
-            ? "; others agree with the database, and go by it: set those that are wrong "
+            ? "; others agree with the database, and use its clock: set those that are wrong "
               + "(timedatectl on each, and at the database)" : ": set it (timedatectl there)"))
     }
     return [database].compactMap { $0 }
@@ -247,13 +248,13 @@ extension FleetStatus {
         case .off:
           Warning(
             "verifier-clock",
-            "the clock of verifier \(one.name) is \(ClockWatch.told(one.mine)) of the database's: "
+            "the clock of verifier \(one.name) is \(ClockWatch.told(one.mine)) the database's: "
               + "from 30 s on it refuses all logins, unless another verifier's agrees with it "
               + "(timedatectl, here and there)")
         case .aside:
           Warning(
             "verifier-clock",
-            "verifier \(one.name) refuses all logins: its clock is \(ClockWatch.told(one.mine)) of "
+            "verifier \(one.name) refuses all logins: its clock is \(ClockWatch.told(one.mine)) "
               + "the database's, and no other verifier's agrees with it"
               + (known.count == 1 ? "; there is no other" : "")
               + ": set the one that is wrong (timedatectl on \(one.name), and at the database)")

@@ -114,8 +114,8 @@ extension FleetStore {
     if isNews {
       database.alert(
         "host \(String(decoding: event.host, as: UTF8.self)): more than 10 refusals in a minute "
-          + "that cost it nothing, of unknown names, throttled or malformed: no event of more of "
-          + "them, which are counted")
+          + "that cost it nothing (unknown names, throttled, malformed): more of them are counted, "
+          + "but have no event")
     }
     return isWritten
   }

@@ -155,7 +155,7 @@ struct `A host that rests` {
     let silent = HostIdentity(pin, host: row.name, holdsReserve: false, rests: true, isSilent: true)
     #expect(soon(within: 3000) { found() == silent })
     #expect(
-      verifier.complaints.count { $0.contains("web1 says no more which start") } == 1)
+      verifier.complaints.count { $0.contains("web1 no longer says which start") } == 1)
     _ = try verifier.ask("DELETE FROM presence")
     #expect(try presences.take(start(1, 6), from: silent) == .fine)
     #expect(soon { found()?.rights == HostRights(former: true) })

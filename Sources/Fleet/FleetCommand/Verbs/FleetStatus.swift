@@ -93,7 +93,7 @@ enum VerifierFault: Error, Equatable {
     case .transport(.stranger):
       "does not know this host's key: is its database the fleet's? (on that verifier: "
         + "sallyport-verifier hosts)"
-    case .transport(.revoked): "this host was revoked: sallyport fleet leave, then join again"
+    case .transport(.revoked): "this host was revoked: leave, then join again"
     case .transport(.unsealed):
       "does not have the keys of \(HostSeal.path): \(HostSeal.mended)"
     case .database: "answers, but its database does not: it refuses all logins"

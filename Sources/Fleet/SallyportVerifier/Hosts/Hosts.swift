@@ -352,16 +352,16 @@ package final class Hosts: Sendable {
     guard known.withLock({ $0.silent.insert(pin).inserted }) else { return }
     let name = String(decoding: host.name, as: UTF8.self)
     database.alert(
-      "host \(name) says no more which start of its service it is: was it put back to before its "
-        + "upgrade? its reserve and its rights rest until it does; if it is to stay as it is, "
-        + "sallyport-verifier hosts accept \(name)")
+      "host \(name) no longer says which start of its service it is, as if it was put back to "
+        + "before its upgrade: its reserve and its rights rest until it does; if that is on "
+        + "purpose, sallyport-verifier hosts accept \(name)")
   }
 
   private func complain(of subject: [UInt8]) {
     database.alert(
-      "what was said of the starts of the host with the key "
-        + "\(String(decoding: hexadecimal(subject), as: UTF8.self)) was made or changed by "
-        + "somebody without the key: the host rests (sallyport-verifier hosts)")
+      "somebody without the key made or changed the row of starts of the host with the key "
+        + "\(String(decoding: hexadecimal(subject), as: UTF8.self)): the host rests "
+        + "(sallyport-verifier hosts)")
   }
 
   private func remove(_ host: [UInt8], _ seal: [UInt8]) throws(DatabaseFault) {

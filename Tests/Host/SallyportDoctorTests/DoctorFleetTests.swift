@@ -42,6 +42,14 @@ import Testing
     }
   }
 
+  /// A host of a fleet cannot join one, which `fleet join` says: it leaves before.
+  @Test func `has a host with a lost or shown key leave before it joins`() {
+    for key in [.absent, .seen(FileFacts(mode: 0o640))] as [Probe<FileFacts>] {
+      let found = Self.findings { $0.fleetKey = key }.first { $0.id == "fleet-key" }
+      #expect(found?.fixes.last?.text.contains("sallyport fleet leave, then") == true)
+    }
+  }
+
   private static func fleet(
     _ answers: FleetFacts.Answer..., ahead: Int64? = 0, breakGlass: [String] = ["root"]
   ) -> FleetFacts {

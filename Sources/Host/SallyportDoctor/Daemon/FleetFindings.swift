@@ -181,7 +181,7 @@ struct FleetFindings {
     case .absent:
       guard daemon.isBuiltWithFleet else { return nil }
       text = "\(Self.key) does not exist: the fleet does not know this machine without it"
-      fixes = [.command("sallyport fleet join")]
+      fixes = [.advice("sallyport fleet leave, then sallyport fleet join")]
     case .seen(let facts):
       guard facts.owner != 0 || facts.mode & 0o077 != 0 else { return nil }
       text = "users other than root can read \(Self.key), and ask the fleet in this machine's name"

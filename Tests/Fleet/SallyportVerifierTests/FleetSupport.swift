@@ -83,6 +83,8 @@ final class Verifier: Sendable {
       log.lines.withLock { $0.append(text) }
     }
     admin = try DatabaseConnection(words + " user=postgres", worker: 0)
+    // What a test writes is not a verifier's: it may take as long as `ask` waits.
+    _ = try admin.ask("SET statement_timeout = '10s'")
     try database.begin()
     if !database.isAway { try store().makeDecoys() }
   }

@@ -82,15 +82,15 @@ def test_the_source_tarball_needs_nothing_from_elsewhere():
     assert not [name for name in names if "/.git/" in name or "/.build/" in name]
 
 
-def test_the_release_notes_are_the_changelogs(signed):
+def test_the_release_notes_are_the_changelogs_and_short(signed):
     notes = (signed / "NOTES.md").read_text()
     head, _, body = notes.partition("\n\n")
     assert head == f"# Sallyport {VERSION}"
     changelog = (REPOSITORY / "CHANGELOG.md").read_text()
-    section = re.search(rf"^## {re.escape(VERSION)} \((\d{{4}}-\d\d-\d\d)\)\n(.*?)(?=^## |\Z)", changelog,
+    section = re.search(rf"^## {re.escape(VERSION)} \((\d{{4}}-\d\d-\d\d)\)\n(.*?)(?=^##|\Z)", changelog,
                         re.MULTILINE | re.DOTALL)
     datetime.strptime(section[1], "%Y-%m-%d")
-    assert body.strip() == section[2].strip()
+    assert body.strip() == section[2].strip() and 0 < len(body.split()) <= 300
 
 
 @pytest.fixture

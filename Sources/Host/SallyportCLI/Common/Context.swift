@@ -12,7 +12,7 @@ import SessionProtocol
 /// The environment of a verb: everything that tests replace.
 package struct Context {
   /// The version of the command and of the module.
-  package static let version = "0.1.0"
+  package static let version = "0.2.0"
 
   package let terminal: any Terminal
   /// The words after `sallyport`, for what names the command again.

@@ -13,6 +13,8 @@ struct ForecastReport {
   private let policy: Policy
   /// What is wrong with the policy file.
   private let policyProblem: String?
+  /// What to type where the fleet is to verify codes, and this machine is in none; else nil.
+  private let joining: String?
   private let dependents: [String]
   /// The sudo service that the change affects, and the sudoers option that makes sudo ask for the
   /// target user's code.
@@ -34,6 +36,8 @@ struct ForecastReport {
     let store = try context.store(options)
     enrolled = try ForecastReport.enrolled(in: store)
     (policy, policyProblem) = ForecastReport.policy(change.service, nullok: nullok, store, context)
+    let isJoined = !policy.isFleet || context.fleet?.isHost == true
+    joining = isJoined ? nil : context.fleet == nil ? "sallyport config edit" : "sallyport fleet join"
     otherAccount = ForecastReport.otherAccount([change.service] + dependents, sudoers)
   }
 
@@ -98,6 +102,12 @@ struct ForecastReport {
         .configuration,
         "sshd_services of the policy does not name \(service): users with a key would be refused",
         hints: ["sallyport config check --service \(service)"])
+    }
+    if let joining {
+      return CommandError(
+        .configuration,
+        "the policy has verification = fleet for \(service), and this machine is in no fleet: "
+          + "everybody would be refused whose codes the fleet is to verify", hints: [joining])
     }
     // Otherwise users who are not enrolled are let in, or can enroll here.
     let refuses = level == .refuse || level == .required && !words.contains("enroll")

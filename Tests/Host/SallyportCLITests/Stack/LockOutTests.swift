@@ -69,6 +69,21 @@ import Testing
     #expect(machine.run("enable", "su", "--dry-run").status == 0)
   }
 
+  // decisive; shows: enable-locks-out
+  @Test func `are those whom a fleet is to verify that this machine has not joined`() throws {
+    _ = try machine.bench.enroll("alice")
+    _ = try machine.bench.enroll("bob")
+    try policy("[default]\nverification = fleet\n")
+    let before = try machine.content()
+    let done = machine.run("enable", "sudo", "--yes")
+    #expect(done.status == 78 && done.aside.contains("sudo, and this machine is in no fleet"))
+    #expect(try machine.content() == before)
+    // If only for somebody, who would be refused: until it is forced.
+    try policy("[rule alice]\nmatch_user = alice\nverification = fleet\n")
+    #expect(machine.run("enable", "sudo", "--yes").status == 78)
+    #expect(machine.run("enable", "sudo", "--yes", "--force").status == 0)
+  }
+
   @Test func `is everybody where who is enrolled has no account`() throws {
     _ = try machine.bench.enroll("carol")
     #expect(try isRefused("sudo", naming: "alice (not enrolled), bob (not enrolled)"))

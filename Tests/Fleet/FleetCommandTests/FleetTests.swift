@@ -194,11 +194,20 @@ private let both = ["sallyport-fleet.conf", "sallyport-fleet.key"]
     #expect(done.aside.contains("2 names may mean one person here and another one"))
     #expect(done.aside.contains("bob      enrolled here"))
     #expect(done.aside.contains("daemon      an account here, and in the fleet"))
-    #expect(done.aside.contains("sallyport fleet join --same bob,daemon"))
+    #expect(done.aside.contains("sallyport fleet join --same all  # or --same bob,daemon: those"))
     #expect(try host.files == [])
     #expect(host.asked == [.look])
     #expect(try host.join("--same", "bob").status == 1)
     #expect(try host.join("--same", "bob,daemon").status == 0)
+  }
+
+  // decisive
+  @Test func `joins where all names are said to be the same people, and shows them`() throws {
+    let host = try Host(known: ["daemon"])
+    _ = try host.bench.enroll("root")
+    _ = try host.bench.enroll("bob")
+    let done = try host.join("--same", "all")
+    #expect(done.status == 0 && done.answer.contains("The same here and there: bob, daemon.\n"))
   }
 
   @Test func `does not ask about those whom the policy keeps here`() throws {

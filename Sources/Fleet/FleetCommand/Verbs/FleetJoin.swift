@@ -22,7 +22,7 @@ struct FleetJoin: Verb {
 
   @Option(
     help: ArgumentHelp(
-      "These names mean the same person here and in the fleet.", valueName: "a,b"))
+      "These names, or all, mean the same person here and in the fleet.", valueName: "a,b|all"))
   var same: String?
 
   @Flag(help: "Join although nobody could become root here while the fleet is away.")
@@ -202,6 +202,11 @@ struct FleetJoin: Verb {
       known += try ask(JoinRequest(.look, token.secret, names: some), verifiers).known
     } while !rest.isEmpty
     let unclear = try people.unclear(known)
+    if same == "all" {
+      let names = unclear.map { shown($0.name) }.joined(separator: ", ")
+      if !names.isEmpty { people.context.output(shared).say("The same here and there: \(names).") }
+      return
+    }
     let typed = same?.split(whereSeparator: { $0 == "," || $0 == " " }).map(String.init) ?? []
     // As bytes: names that are equal to Unicode need not be one account.
     let strange = typed.filter { name in

@@ -123,7 +123,9 @@ extension CommandError {
     return CommandError(
       .refused, ([head] + names.map { "  \($0.text)" }).joined(separator: "\n"),
       hints: [
-        "sallyport fleet join --same \(same)  # those who are the same person",
+        names.count > 1
+          ? "sallyport fleet join --same all  # or --same \(same): those who are the same person"
+          : "sallyport fleet join --same \(same)  # the same person",
         "sallyport config edit  # a rule with match_user and verification = local for the others",
       ])
   }

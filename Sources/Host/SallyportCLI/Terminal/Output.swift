@@ -15,7 +15,7 @@ package struct Output {
   var width: Int { terminal.screen(of: stream).map { max(40, min($0.columns, 100)) } ?? 80 }
 
   /// Writes a line for people.
-  func say(_ line: String) { write(line + "\n") }
+  package func say(_ line: String) { write(line + "\n") }
 
   /// Writes a warning to standard error.
   package func warn(_ line: String) {

@@ -46,7 +46,7 @@ import Testing
   @Test func `has a host with a lost or shown key leave before it joins`() {
     for key in [.absent, .seen(FileFacts(mode: 0o640))] as [Probe<FileFacts>] {
       let found = Self.findings { $0.fleetKey = key }.first { $0.id == "fleet-key" }
-      #expect(found?.fixes.last?.text.contains("sallyport fleet leave, then") == true)
+      #expect(found?.fixes.last?.text.contains("sallyport fleet leave --force, then") == true)
     }
   }
 

@@ -18,14 +18,14 @@ extension CommandError {
     let text = fault == .damaged ? "damaged, or not an Ed25519 key (PEM, PKCS #8)" : fault.text
     return CommandError(
       .configuration, printable("\(path): \(text)".utf8, limit: 400),
-      hints: ["sallyport fleet leave  # then join again, with a new invitation"])
+      hints: ["sallyport fleet leave --force  # then join again, with a new invitation"])
   }
 
   /// Of the keys with which this host seals what it asks.
   static func seal(_ fault: PrivateFile.Fault, path: String) -> CommandError {
     CommandError(
       .configuration, printable("\(path): \(fault.text)".utf8, limit: 400),
-      hints: ["sallyport fleet leave  # then join again, with a new invitation"])
+      hints: ["sallyport fleet leave --force  # then join again, with a new invitation"])
   }
 
   /// `user`: nil where it is about all.

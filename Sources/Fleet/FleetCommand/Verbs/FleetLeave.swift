@@ -108,13 +108,19 @@ struct FleetLeave: Verb {
       let file = printable(path.utf8, limit: 255)
       let lines = PolicyText(path, text).fleetLines()
       if lines?.isEmpty != true {
-        throw CommandError(
-          .configuration,
+        let text =
           lines?.first.map {
             "\(file):\($0): verification = fleet: the users of this line could not log in without "
               + "the fleet"
-          } ?? "\(file): cannot be read, so nothing says whose codes the fleet verifies",
-          hints: ["sallyport config edit  # and delete that line"])
+          } ?? "\(file): cannot be read, so nothing says whose codes the fleet verifies"
+        throw CommandError {
+          Message(
+            text, .configuration,
+            hints: [
+              "sallyport config edit  # and delete that line",
+              $0.again("--force", remark: "to join again at once: until then they are refused"),
+            ])
+        }
       }
     }
     let strangers = try strangers(store, place)

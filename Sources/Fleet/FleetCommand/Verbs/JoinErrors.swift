@@ -80,12 +80,14 @@ extension CommandError {
         .refused, "no verifier knows this host's key: nothing was changed",
         hints: [
           "sallyport-verifier hosts  # on each verifier: do they ask the same database?",
-          "sallyport fleet leave  # then join again, with a new invitation",
+          "sallyport fleet leave --force  # then join again, with a new invitation",
         ])
     case .revoked:
       CommandError(
         .refused, "this host's key was revoked: nothing was changed",
-        hints: ["sallyport fleet leave  # then join again, with a new key and a new invitation"])
+        hints: [
+          "sallyport fleet leave --force  # then join again, with a new key and a new invitation"
+        ])
     }
   }
 

@@ -13,7 +13,7 @@ package final class HostSeal: Sendable {
   package static let path = "/var/lib/sallyport/fleet.seal"
   /// What to do about one that cannot be used.
   package static let mended =
-    "invite this host again on a verifier, then sallyport fleet leave, sallyport fleet join"
+    "invite this host again on a verifier, then sallyport fleet leave --force, sallyport fleet join"
   private static let form: UInt8 = 1
   private static let longest = 2 + Pin.length + SealKeys.longest
 

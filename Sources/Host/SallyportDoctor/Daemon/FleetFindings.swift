@@ -5,6 +5,7 @@ import SallyportSupport
 struct FleetFindings {
   static let file = "/etc/security/sallyport-fleet.conf"
   static let key = "/etc/security/sallyport-fleet.key"
+  private static let rejoining = "sallyport fleet leave --force, then sallyport fleet join"
 
   let daemon: DaemonFacts
   /// What starts sallyportd here.
@@ -45,7 +46,7 @@ struct FleetFindings {
     case .foreign:
       unverified(
         "fleet-foreign", verifier, canVerify,
-        fix: "if the verifiers have new keys: sallyport fleet leave, then sallyport fleet join")
+        fix: "if the verifiers have new keys: \(Self.rejoining)")
     case .stranger:
       unverified(
         "fleet-unknown", verifier, canVerify,
@@ -53,7 +54,7 @@ struct FleetFindings {
     case .revoked:
       unverified(
         "fleet-revoked", verifier, canVerify,
-        fix: "sallyport fleet leave, then sallyport fleet join")
+        fix: Self.rejoining)
     case .away:
       unverified(
         "fleet-verifier", verifier, canVerify, fix: "on that verifier: sallyport-verifier status")
@@ -169,7 +170,7 @@ struct FleetFindings {
   /// What takes its use from a key.
   private var renewal: String {
     daemon.isBuiltWithFleet
-      ? "sallyport fleet leave, then sallyport fleet join, makes another"
+      ? "\(Self.rejoining), makes another"
       : "on a verifier, sallyport-verifier revoke NAME"
   }
 
@@ -181,7 +182,7 @@ struct FleetFindings {
     case .absent:
       guard daemon.isBuiltWithFleet else { return nil }
       text = "\(Self.key) does not exist: the fleet does not know this machine without it"
-      fixes = [.advice("sallyport fleet leave, then sallyport fleet join")]
+      fixes = [.advice(Self.rejoining)]
     case .seen(let facts):
       guard facts.owner != 0 || facts.mode & 0o077 != 0 else { return nil }
       text = "users other than root can read \(Self.key), and ask the fleet in this machine's name"

@@ -92,6 +92,7 @@ def test_a_dump_that_is_not_whole_is_not_complete(dumped):
         "host": (re.sub(rb"^web1\t", b"web9\t", text, flags=re.MULTILINE), "in the table host: web9"),
         "none": (b"hello\n", "neither SQL of pg_dump nor its custom form"),
         "empty": (b"", "neither SQL of pg_dump nor its custom form"),
+        "endless": (text + b"x" * (17 << 20), "neither SQL of pg_dump nor its custom form"),
         "damaged": (custom.read_bytes()[:-2000], "pg_restore ended with status 1"),
     }
     for name, (content, wanted) in planted.items():

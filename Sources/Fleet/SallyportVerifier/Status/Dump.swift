@@ -28,6 +28,8 @@ package enum Dump {
 
   private static let custom = Array("PGDMP".utf8)
   private static let head = Array("--".utf8)
+  /// In bytes: a hundred times the longest row of a fleet.
+  private static let longestLine = 16 << 20
 
   /// `wanted`: the tables whose rows are told. The file is left where reading has ended.
   static func read(
@@ -84,6 +86,7 @@ package enum Dump {
         start = end + 1
       }
       text.removeSubrange(..<start)
+      guard text.count <= longestLine else { throw .otherForm }
     }
   }
 }

@@ -94,6 +94,8 @@ int tls_accept(int listener, uint64_t *source) {
   if (made < 0) return -errno;
   *source = line_source(&address);
   line_settle(made);
+  int room = 128 << 10;
+  (void)setsockopt(made, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   return made;
 }
 

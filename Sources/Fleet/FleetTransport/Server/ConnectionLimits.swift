@@ -30,9 +30,8 @@ package struct ConnectionLimits: Sendable {
   /// How long a handshake may take, and all that a stranger may do.
   package var untilGreeted: UInt64 = 5_000_000_000
   package var ofStranger: UInt64 = 10_000_000_000
-  /// How long a frame may take from its first byte to its last, and an answer to be taken.
+  /// How long a frame may take from its first byte to its last.
   package var untilFrame: UInt64 = 2_000_000_000
-  package var untilAnswered: UInt64 = 1_000_000_000
   /// At the end: how long a question may have been on its way before its host was told, and how
   /// long busy hosts may continue before they are told.
   package var onTheWay: UInt64 = 1_000_000_000

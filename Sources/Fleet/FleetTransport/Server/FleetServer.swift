@@ -319,7 +319,8 @@ package final class FleetServer: Sendable {
   private func answer(_ request: Request, of connection: ServerConnection) -> Bool {
     guard connection.awaitsAnswer else { return false }
     let answer = request.answer()
-    let end = sys_monotonic() + limits.untilAnswered
-    return connection.send(connection.nonce, answer, until: end)
+    // A host asks once it has the answer before, so that the kernel holds nothing more, and takes
+    // the longest one. Who does not take it must not have a worker, and others in his line, wait.
+    return connection.send(connection.nonce, answer, until: sys_monotonic())
   }
 }

@@ -137,7 +137,7 @@ extension Database {
       lines.append(
         "host \(host.name), last seen \(host.seen), may have used backup codes by it: "
           + (host.told
-            ? "that ends within half an hour"
+            ? "that ends within half an hour, unless its log says that it cannot keep new keys"
             : "that ends half an hour after it is back, with sallyport of this version")
           + ", or after sallyport-verifier hosts give-up \(host.name)")
     }

@@ -21,7 +21,7 @@ final class FakeSeals: HostSeals {
   let state = Locked(State())
 
   func keys(of host: Pin) -> [SealKeys] { state.withLock { $0.keys[host] ?? [] } }
-  func isOnlySealed(_ host: Pin) -> Bool { state.withLock { $0.only.contains(host) } }
+  func isOnlySealed(_ host: Pin) -> Bool? { state.withLock { $0.only.contains(host) } }
   func proofs(for host: Pin) -> [[UInt8]] { state.withLock { $0.proofs } }
   func noteSealed(_ host: Pin, former: Bool) { state.withLock { $0.opened.append(former) } }
   func noteUnsealed(_ host: Pin) { state.withLock { $0.unsealed += 1 } }

@@ -141,12 +141,12 @@ struct `A host that seals what it asks` {
     let sealed = line.host(seal)
     #expect(try line.isAnswered(sealed))
     line.seals.writeDown()
-    #expect(!line.seals.isOnlySealed(line.identity.pin))
+    #expect(line.seals.isOnlySealed(line.identity.pin) == false)
     #expect(try line.isAnswered(plain) && line.isAnswered(sealed) && !seal.isOnly)
     try line.setVersion(Schema.number)
     #expect(try line.isAnswered(sealed))
     line.seals.writeDown()
-    #expect(line.seals.isOnlySealed(line.identity.pin))
+    #expect(line.seals.isOnlySealed(line.identity.pin) == true)
     #expect(try line.isAnswered(sealed) && seal.isOnly)
     // The TLS key alone gets nothing answered, neither keys.
     for kind in FrameKind.allCases where kind != .join {
@@ -167,12 +167,12 @@ struct `A host that seals what it asks` {
     #expect(try line.isAnswered(sealed))
     line.seals.writeDown()
     _ = try line.verifier.ask("DELETE FROM revoked")
-    #expect(line.seals.isOnlySealed(pin))
+    #expect(line.seals.isOnlySealed(pin) == true)
     // A verifier that is started.
     let again = try Revocations(at: line.file.path + "/revoked", key: fleetKey(), patience: 0)
     let hosts = Hosts(line.verifier.database, again)
     _ = hosts.lookup(pin)
-    #expect(SealedHosts(line.verifier.database, hosts, again).isOnlySealed(pin))
+    #expect(SealedHosts(line.verifier.database, hosts, again).isOnlySealed(pin) == true)
     // By another invitation with the same key.
     let row = HostRow(name: web1, key: pin.bytes, joined: 6)
     _ = try line.verifier.ask(
@@ -181,13 +181,43 @@ struct `A host that seals what it asks` {
     let later = Hosts(line.verifier.database, again)
     _ = later.lookup(pin)
     let seals = SealedHosts(line.verifier.database, later, again)
-    #expect(!seals.isOnlySealed(pin))
+    #expect(seals.isOnlySealed(pin) == false)
     #expect(seals.keys(of: pin).first?.name != keys.name)
     // Where the hosts were read before, nothing is given or written down by what they were then.
     line.seals.noteSealed(pin, former: false)
     _ = try line.verifier.ask("DELETE FROM revoked")
     #expect(try SealedHosts(line.verifier.database, hosts, again).newKeys(of: pin) == nil)
     #expect(try seals.newKeys(of: pin)?.name == seals.keys(of: pin).first?.name)
+  }
+
+  // decisive; shows: sealed
+  @Test func `is answered without, too, where it keeps nothing`() throws {
+    let line = try Line()
+    let (pin, plain) = (line.identity.pin, line.host(nil))
+    let keys = try #require(plain.fetchKeys(within: 20_000))
+    #expect(try line.isAnswered(line.host(HostSeal(pin, keys))))
+    line.seals.writeDown()
+    #expect(try plain.ask(.status, try secret(""), within: 20_000) == .databaseAway)
+    // Its disk is as before it joined.
+    let table = try HostTable(line.own.words + " user=sallyport_verifier", key: try fleetKey())
+    #expect(try table.accept(try #require(FleetHostName(web1)), isEphemeral: true) == .done)
+    #expect(soon { (try? line.isAnswered(plain)) == true })
+    #expect(plain.fetchKeys(within: 20_000)?.name == keys.name)
+    let seal = HostSeal(pin, keys)
+    #expect(try line.isAnswered(line.host(seal)) && !seal.isOnly)
+  }
+
+  // decisive; shows: sealed
+  @Test func `is not answered without while nothing is known of it`() throws {
+    let line = try Line()
+    let (pin, database) = (line.identity.pin, line.verifier.database)
+    let unread = Hosts(database, line.revocations)
+    let seals = SealedHosts(database, unread, line.revocations)
+    let answers = try #require(SealedAnswers(seals, of: pin, now: 0))
+    #expect(answers.opened(FrameKind.keys.rawValue, try secret(""), now: 0) == nil)
+    #expect(line.verifier.complaints == [])
+    _ = unread.lookup(pin)
+    #expect(answers.opened(FrameKind.keys.rawValue, try secret(""), now: 0) != nil)
   }
 
   // decisive

@@ -11,6 +11,8 @@ extension VerifierPool {
     _ frame: (ClientConnection) -> Secret?, _ kind: FrameKind, on connection: ClientConnection,
     until deadline: UInt64
   ) throws(TransportFault) -> Bool {
+    // Keys come by those of before, or by TLS where there are none.
+    if kind == .keys, connection.lacksSeal { return false }
     guard begin(connection, for: kind, until: deadline) else { return false }
     return try sendOn(connection, frame, until: deadline)
   }

@@ -88,8 +88,9 @@ package final class HostSeal: Sendable {
     }
   }
 
-  /// One that can seal does not have this host's keys, or the host has none.
-  func noteOthers() { state.withLock { $0.isBehind = true } }
+  /// One that can seal does not have this host's keys. Where the host has some, it takes others
+  /// from a sealed answer alone: else somebody between the two could give it his own.
+  func noteOthers() { state.withLock { $0.isBehind = $0.isBehind || $0.keys == nil } }
 
   /// Keys of a verifier. They are in the file before they are used: who has told the fleet by their
   /// use that it has them has them still after its power was cut. false: they are not, or nothing

@@ -38,8 +38,9 @@ final class SealedAnswers {
   func opened(_ kind: UInt8, _ body: Secret, now: UInt64) -> (kind: UInt8, body: Secret)? {
     pending = nil
     guard kind == SealedFrame.kind else {
-      guard kind != FrameKind.join.rawValue, seals.isOnlySealed(host) else { return (kind, body) }
-      seals.noteUnsealed(host)
+      let isOnly = seals.isOnlySealed(host)
+      if kind == FrameKind.join.rawValue || isOnly == false { return (kind, body) }
+      if isOnly == true { seals.noteUnsealed(host) }
       return nil
     }
     let all = seals.keys(of: host)
@@ -61,7 +62,7 @@ final class SealedAnswers {
     self.pending = nil
     last = now
     var marks: SealedFrame.Marks = pending.isFormer ? [.newer] : []
-    if seals.isOnlySealed(host) { marks.insert(.onlySealed) }
+    if seals.isOnlySealed(host) == true { marks.insert(.onlySealed) }
     return SealedFrame.answer(
       kind, body, marks: marks, pending.keys, to: pending.digest, at: pending.place
     ).map { (0x80 | SealedFrame.kind, $0) }

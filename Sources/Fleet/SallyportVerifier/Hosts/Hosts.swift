@@ -82,6 +82,7 @@ package final class Hosts: Sendable {
     var list = HostList()
     /// Of the hosts in it.
     var rows: [Pin: HostRow] = [:]
+    var ephemeral: Set<Pin> = []
     var isBeingRead = false
     /// How often it was read, or could not be.
     var readings = 0
@@ -186,6 +187,8 @@ package final class Hosts: Sendable {
 
   /// The row of the host with this key, as the last answer had it, however old.
   func row(of pin: Pin) -> HostRow? { known.withLock { $0.rows[pin] } }
+  /// Whether it keeps nothing, as far as that answer had it.
+  func isEphemeral(_ pin: Pin) -> Bool { known.withLock { $0.ephemeral.contains(pin) } }
 
   /// How often the table was read; and whether it is now.
   var readings: Int { known.withLock { $0.readings } }
@@ -213,7 +216,7 @@ package final class Hosts: Sendable {
     return known.withLock { known in
       known.readings += 1
       guard let found, known.list.take(found.hosts, asOf: start) else { return [] }
-      known.rows = found.rows
+      (known.rows, known.ephemeral) = (found.rows, found.ephemeral)
       defer { known.asked = [] }
       return known.noted.add(known.asked, at: start)
     }
@@ -234,7 +237,7 @@ package final class Hosts: Sendable {
   /// `former`: whose rights were void in the reading before this one. `left`: how often it may be
   /// read again.
   private func table(after former: Set<[UInt8]> = [], left: Int = 8)
-    -> (hosts: [HostIdentity], rows: [Pin: HostRow])?
+    -> (hosts: [HostIdentity], rows: [Pin: HostRow], ephemeral: Set<Pin>)?
   {
     do throws(DatabaseFault) {
       let (rows, _) = try database.ask(Statement.hosts)
@@ -242,7 +245,7 @@ package final class Hosts: Sendable {
       let (kinds, silent) = try presences()
       var hosts: [HostIdentity] = []
       var read: [[UInt8]: SealedRights] = [:]
-      var byPin: [Pin: HostRow] = [:]
+      var (byPin, ephemeral): ([Pin: HostRow], Set<Pin>) = ([:], [])
       var news: [(host: [UInt8], rights: [UInt8])] = []
       for (found, seal, row) in sealed(rows) {
         guard let pin = found.key.flatMap(Pin.init) else { continue }
@@ -262,6 +265,7 @@ package final class Hosts: Sendable {
           host.reopened = Reopening.read(rows.bytes(row, 6), under: database.key, of: found)
           hosts.append(host)
           byPin[pin] = found
+          if kind == .ephemeral { ephemeral.insert(pin) }
         }
       }
       known.withLock { $0.rights = read }
@@ -270,7 +274,7 @@ package final class Hosts: Sendable {
       let isNews = known.withLock { !void.subtracting(former).isSubset(of: $0.complaints) }
       if isNews, left > 0 { return table(after: void, left: left - 1) }
       for one in news { complain(ofRights: one.rights, of: one.host) }
-      return (hosts, byPin)
+      return (hosts, byPin, ephemeral)
     } catch {
       database.note(.error, "database error: hosts: \(error.text)")
       return nil

@@ -19,7 +19,8 @@ extension Statement {
 ///
 /// That a host is answered nothing else any more is kept with what was revoked, in the database and
 /// in each verifier's file, once it has sealed a question after `migrate --finish`: so it has keys,
-/// and a database that is restored makes nothing good again that was not sealed.
+/// and a database that is restored makes nothing good again that was not sealed. A host that keeps
+/// nothing has no keys after its next start, and is answered without.
 package final class SealedHosts: HostSeals {
   private struct Made: Sendable {
     let joined: Int64
@@ -104,9 +105,9 @@ package final class SealedHosts: HostSeals {
   /// sealed. No host has such a name.
   static func name(of host: [UInt8]) -> [UInt8] { host + bytes(of: "/sealed") }
 
-  package func isOnlySealed(_ host: Pin) -> Bool {
-    guard let row = hosts.row(of: host) else { return false }
-    return isOnlySealed(row)
+  package func isOnlySealed(_ host: Pin) -> Bool? {
+    guard let row = hosts.row(of: host) else { return nil }
+    return isOnlySealed(row) && !hosts.isEphemeral(host)
   }
 
   private func isOnlySealed(_ row: HostRow) -> Bool {
@@ -116,6 +117,7 @@ package final class SealedHosts: HostSeals {
   package func noteSealed(_ host: Pin, former: Bool) {
     state.withLock { state in
       state.sealed.insert(host)
+      state.unsealed.remove(host)
       if former { state.former.insert(host) }
     }
   }
@@ -140,9 +142,9 @@ package final class SealedHosts: HostSeals {
       guard database.writesSealed else { return }
       var new: [HostRow] = []
       for host in sealed where new.count < Self.mostAtOnce {
-        guard let row = hosts.row(of: host), !isOnlySealed(row), try isPresent(row, host) else {
-          continue
-        }
+        guard let row = hosts.row(of: host), !isOnlySealed(row), !hosts.isEphemeral(host),
+          try isPresent(row, host)
+        else { continue }
         new.append(row)
       }
       if new.isEmpty { return }

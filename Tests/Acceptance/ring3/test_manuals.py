@@ -98,10 +98,15 @@ class Keyboard:
     def prepare(self, lines):
         """What an example begins with."""
         text = "\n".join(lines)
-        if "--from alicia" in text:
-            add_account("alicia", 3001)
-            self.store.enroll("alicia", allow_missing=False)
-            remove_account("alicia")
+        if text.startswith("sallyport adopt alice"):
+            # Enrolled under the other name, or with the other uid.
+            name, uid = ("alicia", 3001) if "--from alicia" in text else ("alice", 3005)
+            remove_account(name)
+            add_account(name, uid)
+            self.store.enroll(name, allow_missing=False)
+            remove_account(name)
+            if name == "alice":
+                add_account("alice", 3001)
         elif not re.search(r'enroll "\$USER|\benroll alice(?! --force)|import (google|pam-oath|uri)', text):
             self.alice = self.store.enroll("alice", allow_missing=False)
             self.proofs = self.alice.backup_codes

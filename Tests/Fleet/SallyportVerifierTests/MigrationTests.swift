@@ -47,6 +47,19 @@ struct `A fleet whose verifiers are of two versions` {
     #expect(one.complaints.isEmpty)
   }
 
+  // decisive
+  @Test func `names migrate where its tables have no policy yet`() throws {
+    let one = try Verifier("one", in: try OwnDatabase())
+    _ = try one.ask("DROP TABLE policy")
+    _ = try one.ask("UPDATE fleet SET schema = $1::bigint", [.number(Schema.former)])
+    do throws(DatabaseFault) {
+      _ = try one.database.newestPolicy()
+      Issue.record("there is none")
+    } catch {
+      #expect(error.text.contains("sallyport-verifier migrate"), "\(error.text)")
+    }
+  }
+
   @Test(arguments: [2, 3, Schema.former, Schema.number])
   func `blocks nobody before all of them read that`(_ writes: UInt64) throws {
     let one = try verifier(writing: writes)

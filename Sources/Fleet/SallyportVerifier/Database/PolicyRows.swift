@@ -135,6 +135,8 @@ extension Database {
   /// The newest one, of the database or of this verifier's file; nil: the fleet has none.
   package func newestPolicy() throws(DatabaseFault) -> StoredPolicy? {
     let line = try DatabaseConnection(words, worker: 1)
+    // Of a version that has policies.
+    _ = try fleet(by: line)
     var found = try policies(from: policy.newest?.serial ?? 0, by: line)
     while let new = newest(of: found) {
       _ = policy.take(new)

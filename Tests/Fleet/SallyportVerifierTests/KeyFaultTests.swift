@@ -207,7 +207,7 @@ struct `A change of the fleet's key, disturbed` {
     let left = try two.database.keyLeft()
     #expect(left.count == 2 && left.names == [Array("web1".utf8), Array(name.utf8)], "\(left)")
     for row in [name, "web1"] {
-      #expect(one.warnings.filter { $0.contains(row) && $0.contains("tried again") }.count == 1)
+      #expect(one.warnings.filter { $0.contains(row) && $0.contains("tries again") }.count == 1)
     }
     _ = try one.ask("COMMIT")
     fleet.keepers[0].turn()

@@ -274,7 +274,7 @@ struct `What a database has lost` {
     let both = [try Verifier("a", in: own, clock: now), try Verifier("b", in: own, clock: now)]
     for one in both { try one.database.watch() }
     for one in both {
-      #expect(soon { one.complaints.contains { $0.contains("it is used") } })
+      #expect(soon { one.complaints.contains { $0.contains("verifiers use their own") } })
       #expect(soon { !one.database.isAway })
     }
   }

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 from support.codes import totp
-from support.fleet import ACCEPTED, REFUSED, VERIFIER, host_key, host_rows, pin_of
+from support.fleet import ACCEPTED, REFUSED, host_key, host_rows, pin_of
+from support.host import COMMAND
 from support.logins import secret_of
 from support.steps import broken_at
 from support.whole import WHOLE, rounds
 
-COMMAND = Path(VERIFIER).parent / "sallyport"
 BASE32 = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 # What a machine that loses its power may have done or not, and what goes out.
 DURABLE = re.compile(r"^(\d+) +(fsync|fdatasync|renameat2?|rename|unlinkat|write|sendto|pwrite64)\(")

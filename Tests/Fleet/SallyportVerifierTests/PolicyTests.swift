@@ -104,7 +104,7 @@ struct `The policy of a fleet` {
     _ = try one.ask("INSERT INTO policy SELECT 2, at, author, 'x', seal FROM policy")
     try look(one)
     #expect(intervals(one) == 2)
-    #expect(one.complaints.contains { $0.contains("somebody without the key stored a policy: policy 1 stays") })
+    #expect(one.complaints.contains { $0.contains("stored a policy: policy 1 stays in force") })
     // It keeps nobody from changing it.
     #expect(try store(Self.next, by: one, after: try one.database.newestPolicy()) == .done(2))
     try look(one)

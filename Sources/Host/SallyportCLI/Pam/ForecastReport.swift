@@ -37,7 +37,8 @@ struct ForecastReport {
     enrolled = try ForecastReport.enrolled(in: store)
     (policy, policyProblem) = ForecastReport.policy(change.service, nullok: nullok, store, context)
     let isJoined = !policy.isFleet || context.fleet?.isHost == true
-    joining = isJoined ? nil : context.fleet == nil ? "sallyport config edit" : "sallyport fleet join"
+    let join = context.fleet == nil ? "sallyport config edit" : "sallyport fleet join"
+    joining = isJoined ? nil : join
     otherAccount = ForecastReport.otherAccount([change.service] + dependents, sudoers)
   }
 
